@@ -103,7 +103,5 @@ class TaskConfig:
         """
         index = self.variables.find(name) if len(name) == 1 else -1
         if index < 0:
-            raise InputError(
-                f"unknown variable {name!r}, expected one of {', '.join(self.variables)}"
-            )
+            raise InputError(f"unknown variable {name!r}, expected one of {', '.join(self.variables)}")
         return index

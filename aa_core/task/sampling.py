@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Bool, Int
 
+from aa_core.errors import InputError
 from aa_core.task.config import TaskConfig
 from aa_core.task.sequences import NO_VARIABLE, Sequences, draw_sequences
 from aa_core.task.split import Split
@@ -36,9 +37,7 @@ def training_batch(split: Split, seed: int, index: int, size: int) -> Sequences:
     """
     rng = np.random.default_rng(np.random.Philox(key=np.array([seed, index], dtype=np.uint64)))
     left, right = split.allowed_variables(0), split.allowed_variables(1)
-    weights = np.array(
-        [split.task.n_variables, len(left), len(right), len(left) * split.config.two_variable_frequency]
-    )
+    weights = np.array([split.task.n_variables, len(left), len(right), len(left) * split.config.two_variable_frequency])
     kinds = np.searchsorted(np.cumsum(weights) / weights.sum(), rng.random(size), side="right")
     has_left = (kinds == 1) | (kinds == 3)
     has_right = (kinds == 2) | (kinds == 3)
@@ -158,13 +157,23 @@ def full_prefix_sequences(
         n: how many.
         seed: seed of the draw.
         variables: operand letters to use instead of drawing allowed ones.
+
+    Raises:
+        InputError: there are too few constants for that, or no training pair of different values.
     """
+    if split.task.modulus < split.task.max_assignments + 2:
+        raise InputError(
+            f"modulus is {split.task.modulus}, expected at least max_assignments + 2 "
+            f"({split.task.max_assignments + 2}) for sequences whose values all differ"
+        )
     rng = np.random.default_rng(np.random.Philox(key=np.array([seed, 1000 + KINDS.index(kind)], dtype=np.uint64)))
     has = np.array([kind in (Kind.LEFT, Kind.TWO), kind in (Kind.RIGHT, Kind.TWO)])
     drawn = draw_variables(
         rng, np.full(n, has[0]), np.full(n, has[1]), split.allowed_variables(0), split.allowed_variables(1)
     )
     pairs = split.seen_pairs[split.seen_pairs[:, 0] != split.seen_pairs[:, 1]]
+    if not len(pairs):
+        raise InputError("no training pair has two different values: raise train_fraction or change the split's seed")
     values = pairs[rng.integers(0, len(pairs), n)]
     return draw_sequences(
         split.task,

@@ -59,6 +59,8 @@ def draw_sequences(
     Distractor letters are distinct and not operands, their values uniform; the order of assignments is uniform;
     each leftover PAD picks one of the `n_assignments + 1` gaps uniformly.
 
+    Sorts are stable, so that the same draws give the same sequences on every processor.
+
     Args:
         task: sizes.
         rng: source of the draws.
@@ -77,7 +79,7 @@ def draw_sequences(
     left_rows, right_rows = np.flatnonzero(is_variable[:, 0]), np.flatnonzero(is_variable[:, 1])
     keys[left_rows, variables[left_rows, 0]] = -2
     keys[right_rows, variables[right_rows, 1]] = -1
-    letters = keys.argsort(axis=1)[:, : task.max_assignments]
+    letters = keys.argsort(axis=1, kind="stable")[:, : task.max_assignments]
 
     operand_slot = np.stack([np.zeros(n, np.int64), is_variable[:, 0].astype(np.int64)], axis=1)
     if distinct_values:
@@ -90,12 +92,15 @@ def draw_sequences(
     active = slots < n_assignments[:, None]
     order_keys = rng.random((n, task.max_assignments), dtype=np.float32)
     order_keys[~active] = 2
-    order = order_keys.argsort(axis=1)  # order[i, j]: the slot written as the j-th assignment
+    order = order_keys.argsort(axis=1, kind="stable")  # order[i, j]: the slot written as the j-th assignment
 
     n_pads = task.prefix_length - 2 * n_assignments
+    n_gaps = task.max_assignments + 2  # the last one takes the draws that are not PADs
     gaps = (rng.random((n, task.prefix_length), dtype=np.float32) * (n_assignments[:, None] + 1)).astype(np.int64)
-    gaps[np.arange(task.prefix_length) >= n_pads[:, None]] = task.max_assignments + 1
-    pads_before = (gaps[:, :, None] <= slots).sum(axis=1)
+    gaps[np.arange(task.prefix_length) >= n_pads[:, None]] = n_gaps - 1
+    gaps += n_gaps * np.arange(n)[:, None]  # one count over all rows is far faster than comparing gaps with slots
+    pads_in_gap = np.bincount(gaps.ravel(), minlength=n * n_gaps).reshape(n, n_gaps)
+    pads_before = pads_in_gap[:, : task.max_assignments].cumsum(axis=1)
     starts = pads_before + 2 * slots
 
     tokens = np.full((n, task.n_ctx), task.pad_token, dtype=np.int64)
@@ -109,8 +114,7 @@ def draw_sequences(
     ends = np.array([task.left_position, task.right_position])
     tokens[:, ends] = np.where(is_variable, task.first_variable_token + variables, values)
 
-    place = np.empty_like(order)
-    np.put_along_axis(place, order, np.broadcast_to(slots, order.shape), axis=1)  # inverse permutation
+    place = order.argsort(axis=1, kind="stable")  # inverse permutation
     written_at = np.take_along_axis(starts, np.take_along_axis(place, operand_slot, axis=1), axis=1) + 1
     sources = np.where(is_variable, written_at, ends)
     return Sequences(tokens, values.sum(axis=1) % task.modulus, values, variables, sources)
@@ -122,4 +126,4 @@ def _distinct_from(
     """Values for every slot, pairwise distinct and different from the operand values of their row."""
     keys = rng.random((len(values), task.modulus), dtype=np.float32)
     np.put_along_axis(keys, values, np.float32(2), axis=1)
-    return keys.argsort(axis=1)[:, : task.max_assignments]
+    return keys.argsort(axis=1, kind="stable")[:, : task.max_assignments]

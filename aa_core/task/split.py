@@ -90,9 +90,21 @@ class Split:
 
     def restricted_variables(self, side: int) -> Int[np.ndarray, " letters"]:
         """Indices of the letters that training never puts on `side` (0 left, 1 right)."""
-        names = self.config.never_right if side else self.config.never_left
-        return np.array(sorted({self.task.variable_index(name) for name in names}), dtype=np.int64)
+        return self._restricted[side]
 
     def allowed_variables(self, side: int) -> Int[np.ndarray, " letters"]:
         """Indices of the letters that training puts on `side` (0 left, 1 right)."""
-        return np.setdiff1d(np.arange(self.task.n_variables), self.restricted_variables(side))
+        return self._allowed[side]
+
+    @cached_property
+    def _restricted(self) -> tuple[Int[np.ndarray, " left"], Int[np.ndarray, " right"]]:
+        left, right = (
+            np.array(sorted({self.task.variable_index(name) for name in names}), dtype=np.int64)
+            for names in (self.config.never_left, self.config.never_right)
+        )
+        return left, right
+
+    @cached_property
+    def _allowed(self) -> tuple[Int[np.ndarray, " left"], Int[np.ndarray, " right"]]:
+        left, right = (np.setdiff1d(np.arange(self.task.n_variables), letters) for letters in self._restricted)
+        return left, right
