@@ -1,0 +1,1 @@
+"""Measurements: pure functions from a model to numbers, one file a mechanism."""

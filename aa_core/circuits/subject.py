@@ -1,0 +1,145 @@
+"""A model under test, with the sequences that several measurements share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from aa_core.model.parameters import Parameters
+from aa_core.model.symbol_space import Activations, Tables, forward, symbol_tables
+from aa_core.task.config import TaskConfig
+from aa_core.task.sampling import KINDS, POOLS, Kind, full_prefix_sequences, pool_sequences
+from aa_core.task.sequences import NO_VARIABLE, Sequences, draw_sequences
+from aa_core.task.split import Split
+
+CHUNK = 1024  # sequences a forward pass; keeps the working set in the processor's cache
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """How much data measurements draw, and from which seed.
+
+    Attributes:
+        seed: seed of every draw; the sequences depend on it, the split and the task alone.
+        full_prefix: sequences of each kind with a full prefix of distinct values.
+        pool: sequences of each evaluation pool.
+        pairs: operand pairs in comparisons between kinds.
+    """
+
+    seed: int = 54321
+    full_prefix: int = 2000
+    pool: int = 2000
+    pairs: int = 1500
+
+
+class Run(NamedTuple):
+    """Sequences and what the model computed on them."""
+
+    sequences: Sequences
+    activations: Activations
+
+    @property
+    def predictions(self) -> Int[Tensor, " n"]:
+        return self.activations.logits.argmax(-1)
+
+    @property
+    def correct(self) -> np.ndarray:
+        """Whether each answer is right, bool [n]."""
+        return self.predictions.numpy() == self.sequences.answers
+
+
+@cache
+def _full_prefix(split: Split, kind: Kind, data: DataConfig) -> Sequences:
+    return full_prefix_sequences(split, kind, data.full_prefix, data.seed)
+
+
+@cache
+def _pool(split: Split, name: str, data: DataConfig) -> Sequences | None:
+    return pool_sequences(split, POOLS[name], data.pool, data.seed)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model, the split that it is judged under, and the data that it is judged on.
+
+    Runs on shared data are computed once and kept, so measurements can ask for the same run.
+    """
+
+    parameters: Parameters
+    split: Split
+    data: DataConfig = field(default_factory=DataConfig)
+
+    @property
+    def task(self) -> TaskConfig:
+        return self.split.task
+
+    @cached_property
+    def tables(self) -> Tables:
+        with torch.no_grad():
+            return symbol_tables(self.task, self.parameters)
+
+    def run(self, sequences: Sequences) -> Run:
+        """The model's activations on any sequences."""
+        tokens = torch.from_numpy(sequences.tokens)
+        parts = [forward(self.tables, chunk) for chunk in tokens.split(CHUNK)]
+        return Run(sequences, Activations(*(torch.cat(tensors) for tensors in zip(*parts, strict=True))))
+
+    @cached_property
+    def _runs(self) -> dict[str, Run]:
+        return {}
+
+    def full_prefix(self, kind: Kind) -> Run:
+        """The run on full prefixes with distinct values."""
+        if kind not in self._runs:
+            self._runs[kind] = self.run(_full_prefix(self.split, kind, self.data))
+        return self._runs[kind]
+
+    def full_prefixes(self, kinds: Sequence[Kind] = KINDS) -> list[Run]:
+        """`full_prefix` for several kinds."""
+        return [self.full_prefix(kind) for kind in kinds]
+
+    def pool(self, name: str) -> Run | None:
+        """The run on an evaluation pool; None where the split has no such sequence."""
+        if name not in self._runs:
+            sequences = _pool(self.split, name, self.data)
+            if sequences is None:
+                return None
+            self._runs[name] = self.run(sequences)
+        return self._runs[name]
+
+    @cached_property
+    def grid(self) -> Run:
+        """All `modulus**2` sums after a prefix of PADs, in row-major order."""
+        return self.run(grid_sequences(self.task))
+
+    def variable_embeddings(self) -> Float[Tensor, "n_variables d_model"]:
+        return self.parameters["embed.W_E"][self.task.first_variable_token :]
+
+    def constant_embeddings(self) -> Float[Tensor, "modulus d_model"]:
+        return self.parameters["embed.W_E"][: self.task.modulus]
+
+
+def grid_sequences(task: TaskConfig) -> Sequences:
+    """Every ordered pair of constants once, after a prefix of PADs alone."""
+    m = task.modulus
+    values = np.stack(np.divmod(np.arange(m * m), m), axis=1)
+    tokens = np.full((m * m, task.n_ctx), task.pad_token)
+    tokens[:, task.plus_position] = task.plus_token
+    tokens[:, [task.left_position, task.right_position]] = values
+    tokens[:, task.equals_position] = task.equals_token
+    sources = np.broadcast_to([task.left_position, task.right_position], values.shape)
+    return Sequences(tokens, values.sum(1) % m, values, np.full_like(values, NO_VARIABLE), sources)
+
+
+def zero_variable_sequences(task: TaskConfig, pairs: Int[np.ndarray, "n 2"], seed: int) -> Sequences:
+    """Each pair once as constant + constant, each in a random prefix of `1 .. max_assignments` assignments."""
+    rng = np.random.default_rng(np.random.Philox(key=np.array([seed, 2000], dtype=np.uint64)))
+    n_assignments = rng.integers(1, task.max_assignments + 1, len(pairs))
+    return draw_sequences(task, rng, pairs, np.full_like(pairs, NO_VARIABLE), n_assignments)

@@ -1,0 +1,124 @@
+"""Measured quantities, their intervals, and verdicts; the one place that owns the error rate.
+
+Every sampled quantity of a verification gets an interval at the same level, Bonferroni-corrected so that with
+probability at least `1 - FAMILY_ALPHA` all intervals of one verification cover their true values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+FAMILY_ALPHA = 0.01
+
+
+class Verdict(StrEnum):
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measured value.
+
+    Attributes:
+        value: the point estimate; nan where the quantity is undefined for the model.
+        n: cases behind it, None for a property of the weights alone.
+        count: successes among `n` where the value is a share, else None.
+        spread: standard error of a sampled mean, else None.
+        exhaustive: the cases are all there are, so the value has no sampling error.
+        note: what a reader should see beside the number.
+    """
+
+    value: float
+    n: int | None = None
+    count: int | None = None
+    spread: float | None = None
+    exhaustive: bool = False
+    note: str = ""
+
+    def interval(self, alpha: float) -> tuple[float, float] | None:
+        """Two-sided interval of level `1 - alpha`: exact (Clopper-Pearson) for a share, Student's t for a mean.
+
+        None where the value has no sampling error, or none is known.
+        """
+        if self.exhaustive or self.n is None or np.isnan(self.value):
+            return None
+        if self.count is not None:
+            exact = stats.binomtest(self.count, self.n).proportion_ci(1 - alpha, method="exact")
+            return float(exact.low), float(exact.high)
+        if self.spread is not None:
+            half = float(stats.t.ppf(1 - alpha / 2, self.n - 1)) * self.spread
+            return self.value - half, self.value + half
+        return None
+
+
+def share(successes: np.ndarray, *, exhaustive: bool = False, note: str = "") -> Measurement:
+    """The share of True in a bool array."""
+    n, count = successes.size, int(successes.sum())
+    return Measurement(count / n if n else float("nan"), n, count, exhaustive=exhaustive, note=note)
+
+
+def mean(values: np.ndarray, note: str = "") -> Measurement:
+    """The mean of independent draws."""
+    n = len(values)
+    return Measurement(float(np.mean(values)), n, spread=float(np.std(values, ddof=1)) / n**0.5, note=note)
+
+
+def exact(value: float, n: int | None = None, note: str = "") -> Measurement:
+    """A quantity taken as it is, without an interval."""
+    return Measurement(float(value), n, note=note)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What a value must satisfy, such as `>= 0.95`."""
+
+    comparison: Literal[">=", ">", "<="]
+    bound: float
+
+    def accepts(self, value: float) -> bool:
+        """Whether a value satisfies it; nan never does."""
+        if self.comparison == ">=":
+            return value >= self.bound
+        if self.comparison == ">":
+            return value > self.bound
+        return value <= self.bound
+
+    def __str__(self) -> str:
+        return f"{self.comparison} {self.bound:g}"
+
+
+def at_least(bound: float) -> Threshold:
+    return Threshold(">=", bound)
+
+
+def above(bound: float) -> Threshold:
+    return Threshold(">", bound)
+
+
+def at_most(bound: float) -> Threshold:
+    return Threshold("<=", bound)
+
+
+def judge(measurement: Measurement, threshold: Threshold, alpha: float) -> Verdict:
+    """Holds if every value of the interval satisfies the threshold, fails if none does, else undecided."""
+    ends = measurement.interval(alpha) or (measurement.value,)
+    accepted = [threshold.accepts(end) for end in ends]
+    if all(accepted):
+        return Verdict.HOLDS
+    return Verdict.UNDECIDED if any(accepted) else Verdict.FAILS
+
+
+def combined(verdicts: list[Verdict]) -> Verdict:
+    """The verdict of a conjunction."""
+    for verdict in (Verdict.FAILS, Verdict.UNDECIDED):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.HOLDS
