@@ -1,0 +1,48 @@
+"""All claims, in the paper's order."""
+
+from __future__ import annotations
+
+import fnmatch
+
+from aa_core.claims import accuracy, fourier, generalisation, identity, order, previous_token, representation
+from aa_core.claims.claim import Claim
+from aa_core.errors import InputError
+from aa_core.statistics import FAMILY_ALPHA
+
+CLAIMS: tuple[Claim, ...] = (
+    *accuracy.CLAIMS,
+    *order.CLAIMS,
+    *previous_token.CLAIMS,
+    *identity.CLAIMS,
+    *representation.CLAIMS,
+    *fourier.CLAIMS,
+    *generalisation.CLAIMS,
+)
+
+
+def interval_alpha() -> float:
+    """Error rate of one interval: `FAMILY_ALPHA` shared out over every criterion of the registry.
+
+    It does not depend on which claims are selected, so neither does a verdict.
+    """
+    return FAMILY_ALPHA / sum(len(claim.criteria) for claim in CLAIMS)
+
+
+def select_claims(patterns: str | None) -> list[Claim]:
+    """Claims whose id matches one of the comma-separated ids, families or glob patterns; all for None.
+
+    Raises:
+        InputError: a pattern matches no claim.
+    """
+    if patterns is None:
+        return list(CLAIMS)
+    chosen: set[str] = set()
+    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
+        matched = {claim.id for claim in CLAIMS if fnmatch.fnmatchcase(claim.id, pattern) or claim.family == pattern}
+        if not matched:
+            families = ", ".join(dict.fromkeys(claim.family for claim in CLAIMS))
+            raise InputError(f"--claims {pattern!r} matches no claim; families are {families}")
+        chosen |= matched
+    if not chosen:
+        raise InputError("--claims names no claim")
+    return [claim for claim in CLAIMS if claim.id in chosen]
