@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from aa_core.task.config import TaskConfig
 from aa_core.task.sampling import KINDS, POOLS, Kind, full_prefix_sequences, pool_sequences
 from aa_core.task.sequences import NO_VARIABLE, Sequences, draw_sequences
 from aa_core.task.split import Split
+
+T = TypeVar("T")
 
 CHUNK = 1024  # sequences a forward pass; keeps the working set in the processor's cache
 
@@ -118,6 +120,16 @@ class Subject:
     def grid(self) -> Run:
         """All `modulus**2` sums after a prefix of PADs, in row-major order."""
         return self.run(grid_sequences(self.task))
+
+    @cached_property
+    def _results(self) -> dict[Callable[..., Any], Any]:
+        return {}
+
+    def once(self, compute: Callable[[Subject], T]) -> T:
+        """`compute(self)`, computed on the first call alone; `compute` must be a function of the module level."""
+        if compute not in self._results:
+            self._results[compute] = compute(self)
+        return self._results[compute]
 
     def variable_embeddings(self) -> Float[Tensor, "n_variables d_model"]:
         return self.parameters["embed.W_E"][self.task.first_variable_token :]
