@@ -1,0 +1,1 @@
+"""Assign-and-add: train the model, measure its circuit, judge the claims."""

@@ -1,0 +1,1 @@
+"""The two-layer transformer: sizes, weights, and two forward passes that agree."""

@@ -74,10 +74,8 @@ def _advance(state: TrainState, config: TrainConfig, split: Split, until: int) -
         loss = advance(state, config, split, until)
         for name, parameter in state.parameters.items():
             if not parameter.isfinite().all():  # the loss tells only of the weights before the last update
-                raise FloatingPointError(f"{name} is not finite after step {until}")
+                raise FloatingPointError(f"{name} is not finite after step {until}: lower the learning rate")
     except FloatingPointError as error:
-        raise InputError(
-            f"training diverged ({error}): lower learning_rate, now {config.learning_rate}, "
-            f"or init_scale, now {config.init_scale}"
-        ) from error
+        sizes = f"learning_rate is {config.learning_rate}, init_scale {config.init_scale}"
+        raise InputError(f"training diverged, {error} ({sizes})") from error
     return loss

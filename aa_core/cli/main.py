@@ -1,0 +1,51 @@
+"""Entry point: parses, runs a command, and turns bad input into one line and exit code 2.
+
+PyTorch is imported by the commands that need it, so that `aa --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from aa_core.cli import ask, fixture, train, verify
+from aa_core.errors import InputError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command-line parser; every command sets `run`, which takes the parsed options and returns an exit code."""
+    main_parser = _Parser(
+        prog="aa",
+        description="Train assign-and-add transformers and check the claims about their circuit.",
+    )
+    commands = main_parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (train, verify, ask, fixture):
+        command.add_parser(commands)
+    return main_parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; the exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except InputError as error:
+        print(f"aa: error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("aa: interrupted; run the same command again to go on", file=sys.stderr)
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

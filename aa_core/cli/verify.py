@@ -1,0 +1,57 @@
+"""`aa verify`: which claims hold for a model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from aa_core.cli.options import add_subject_options, subject_checkpoints
+
+EXIT_CODES = "exit code: 0 all applicable claims hold, 1 one fails, 2 bad input, 3 one is undecided"
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "verify",
+        help="which claims hold: for the fixture, a checkpoint, a folder of them, or a seed",
+        epilog=EXIT_CODES,
+    )
+    add_subject_options(parser)
+    parser.add_argument("--claims", metavar="IDS", help="only these, by id, family or pattern, separated by commas")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the results to FILE as a page with plots")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judge the claims, print the table, write the reports."""
+    from rich.console import Console
+
+    from aa_core.claims.registry import interval_alpha, select_claims
+    from aa_core.claims.subjects import as_subject
+    from aa_core.claims.verification import verify
+    from aa_core.cli.progress import bar
+    from aa_core.files import write_atomically
+    from aa_core.report.record import json_report, subject_record
+    from aa_core.report.table import print_results
+
+    claims = select_claims(options.claims)
+    checkpoints = subject_checkpoints(options)
+    subject = as_subject(checkpoints)
+    results = verify(subject, claims, interval_alpha(), lambda items: bar(items, len(claims), "claims"))
+    record = subject_record(checkpoints)
+    print_results(Console(), record, results)
+    if options.json is not None:
+        write_atomically(options.json, json_report(record, results).encode())
+    if options.html is not None:
+        from aa_core.report.html import html_report
+
+        write_atomically(options.html, html_report(record, results, subject).encode())
+    return exit_code({result.verdict.value for result in results})
+
+
+def exit_code(verdicts: set[str]) -> int:
+    """1 where a claim fails, else 3 where one is undecided, else 0."""
+    return 1 if "fails" in verdicts else 3 if "undecided" in verdicts else 0

@@ -1,0 +1,84 @@
+"""The committed run: a final model of this code and a thinned trajectory to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from aa_core.errors import InputError
+from aa_core.runs import Run
+from aa_core.task.sampling import KINDS
+
+N_CHECKPOINTS = 16
+NAME = "paper"
+
+
+def fixture_folder() -> Path:
+    """Where the fixture is: beside the package in a checkout, inside it where installed.
+
+    Raises:
+        InputError: it is in neither place.
+    """
+    package = Path(__file__).parent
+    for folder in (package.parent / "fixtures" / NAME, package / "_fixtures" / NAME):
+        if folder.is_dir():
+            return folder
+    raise InputError("the fixture is not installed: run from a checkout, or name a model with --checkpoint or --seed")
+
+
+def thinned_steps(run: Run, n: int = N_CHECKPOINTS) -> list[int]:
+    """The steps of a trajectory to keep.
+
+    First and last; around the first time that each kind is answered to 95 %, the checkpoint before and the one
+    after; the rest as near to a geometric series as the run's own checkpoints allow.
+    """
+    steps = np.array(list(run.checkpoint_paths))
+    kept = {int(steps[0]), int(steps[-1])}
+    rows = run.metrics()
+    for kind in KINDS:
+        learned = next((row["step"] for row in rows if row[f"full-prefix/{kind}"] >= 0.95), steps[-1])
+        kept |= {int(steps[steps < learned].max()), int(steps[steps >= learned].min())}
+    while len(kept) < min(n, len(steps)):
+        gaps = [(later / max(earlier, 50), earlier, later) for earlier, later in pairwise(sorted(kept))]
+        for _, earlier, later in sorted(gaps, reverse=True):
+            between = steps[(steps > earlier) & (steps < later)]
+            if len(between):
+                middle = (max(earlier, 50) * later) ** 0.5
+                kept.add(int(between[np.abs(np.log(between / middle)).argmin()]))
+                break
+    return sorted(kept)
+
+
+def write_fixture(run: Run, folder: Path) -> list[int]:
+    """Replace a fixture by a thinned copy of a run: checkpoints, config, metrics and the run's manifest.
+
+    Returns:
+        The steps that were kept.
+
+    Raises:
+        InputError: the folder cannot be written; the old fixture then stays.
+    """
+    steps = thinned_steps(run)
+    manifest = json.loads((run.folder / "manifest.json").read_text())
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+            made = Path(temporary) / folder.name
+            names = ["config.json", "metrics.jsonl"]
+            names += [str(run.checkpoint_paths[step].relative_to(run.folder)) for step in steps]
+            for name in names:
+                (made / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(run.folder / name, made / name)
+            manifest["files"] = {name: manifest["files"][name] for name in names}
+            (made / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+            if folder.exists():
+                shutil.rmtree(folder)
+            made.rename(folder)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
+    return steps

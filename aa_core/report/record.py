@@ -1,0 +1,68 @@
+"""Results as plain data: what `--json` writes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from aa_core.checkpoints import Checkpoint, Trajectory
+from aa_core.claims.claim import Finding, Result
+
+LIBRARIES = ("assign-and-add", "torch", "transformer_lens", "numpy", "scipy")
+
+
+def subject_record(loaded: Checkpoint | Trajectory) -> dict[str, Any]:
+    """What was judged: path, hash of the weights, format, step, split, training config and versions.
+
+    For a folder these are the last checkpoint's, and `steps` lists all.
+    """
+    last = loaded if isinstance(loaded, Checkpoint) else loaded.final
+    return {
+        "path": str(loaded.path),
+        "hash": last.sha256,
+        "format": last.format,
+        "step": last.step,
+        "steps": None if isinstance(loaded, Checkpoint) else [checkpoint.step for checkpoint in loaded],
+        "task": dataclasses.asdict(last.task),
+        "split": dataclasses.asdict(last.split.config),
+        "config": None if last.config is None else dataclasses.asdict(last.config),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+    }
+
+
+def claim_record(result: Result) -> dict[str, Any]:
+    """A result; numbers that are not finite become null."""
+    claim = result.claim
+    headline = result.findings[0] if result.findings else None
+    return {
+        "id": claim.id,
+        "statement": claim.statement,
+        "form": claim.form.value,
+        "verdict": result.verdict.value,
+        **(_finding(headline) if headline else dict.fromkeys(("quantity", "measured", "threshold", "n", "interval"))),
+        "conditions": [{**_finding(finding), "verdict": finding.verdict.value} for finding in result.findings[1:]],
+        "reason": result.reason,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    measurement = finding.measurement
+    return {
+        "quantity": finding.criterion.quantity,
+        "measured": measurement.value if math.isfinite(measurement.value) else None,
+        "threshold": str(finding.criterion.threshold),
+        "n": measurement.n,
+        "interval": finding.interval,
+        "note": measurement.note,
+    }
+
+
+def json_report(subject: dict[str, Any], results: Sequence[Result]) -> str:
+    """The whole report as JSON text."""
+    report = {"subject": subject, "claims": [claim_record(result) for result in results]}
+    return json.dumps(report, indent=2, allow_nan=False) + "\n"
