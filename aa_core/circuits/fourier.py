@@ -1,7 +1,7 @@
 """Frequencies of the MLP's neurons over the grid of sums.
 
 The pre-activation of a neuron on all `modulus**2` sums n + m is compared with one frequency k:
-`c + a cos kn + b sin kn + c cos km + d sin km` (angles in units of 2 pi / modulus).
+`mean + a cos kn + b sin kn + c cos km + d sin km` (angles in units of 2 pi / modulus).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def neuron_frequencies(subject: Subject) -> NeuronFrequencies:
     written = written - written.mean(1, keepdims=True)
     weight = post.var(0) * (written**2).sum(1)
     return NeuronFrequencies(
-        pre, explained / variance, weight / max(float(weight.sum()), np.finfo(float).tiny), (post > 0).any(0)
+        pre, explained / variance, weight / max(float(weight.sum()), np.finfo(float).tiny), post.max(0) > 0
     )
 
 
@@ -74,14 +74,14 @@ def single_frequency_fit(
     rows, columns = _spectra(fits.pre, m)
     neuron = np.arange(len(frequency))
     wave = np.exp(2j * np.pi * np.outer(np.arange(m), frequency) / m)
-    left = 2 * (wave * rows[frequency - 1, neuron]).real
-    right = 2 * (wave * columns[frequency - 1, neuron]).real
+    left = 2 * np.real(wave * rows[frequency - 1, neuron])
+    right = 2 * np.real(wave * columns[frequency - 1, neuron])
     return (fits.pre.mean(0) + left[:, None] + right[None]).reshape(m * m, -1)
 
 
 def mean_neuron_r2(subject: Subject) -> Measurement:
     """Mean over live neurons of the variance that the best single frequency explains."""
-    fits = neuron_frequencies(subject)
+    fits = subject.once(neuron_frequencies)
     if not fits.live.any():
         return exact(float("nan"), note="no neuron is ever on")
     return exact(fits.r2.max(0)[fits.live].mean(), int(fits.live.sum()))
@@ -89,7 +89,7 @@ def mean_neuron_r2(subject: Subject) -> Measurement:
 
 def weighted_neuron_r2(subject: Subject) -> Measurement:
     """The same, each neuron weighted by how much it matters to the logits."""
-    fits = neuron_frequencies(subject)
+    fits = subject.once(neuron_frequencies)
     return exact((fits.r2.max(0) * fits.weight).sum(), int(fits.live.sum()))
 
 
@@ -97,6 +97,12 @@ def key_frequencies(fits: NeuronFrequencies, least_weight: float = 0.02) -> Int[
     """Frequencies whose neurons together carry at least that share of the weight."""
     total = np.bincount(fits.best, fits.weight, minlength=len(fits.r2) + 1)
     return np.flatnonzero(total >= least_weight)
+
+
+def key_frequency_count(subject: Subject) -> Measurement:
+    """Number of key frequencies; the note names them."""
+    keys = key_frequencies(subject.once(neuron_frequencies))
+    return exact(len(keys), note=", ".join(map(str, keys)))
 
 
 def _accuracy_with(subject: Subject, pre: Float[np.ndarray, "grid d_mlp"]) -> Measurement:
@@ -109,13 +115,13 @@ def _accuracy_with(subject: Subject, pre: Float[np.ndarray, "grid d_mlp"]) -> Me
 
 def single_frequency_accuracy(subject: Subject) -> Measurement:
     """Accuracy on all sums with *every* pre-activation replaced by its best single-frequency fit."""
-    fits = neuron_frequencies(subject)
+    fits = subject.once(neuron_frequencies)
     return _accuracy_with(subject, single_frequency_fit(fits, subject.task.modulus, fits.best))
 
 
 def random_frequency_accuracy(subject: Subject) -> Measurement:
     """The control: the same with a random key frequency for each neuron."""
-    fits = neuron_frequencies(subject)
+    fits = subject.once(neuron_frequencies)
     keys = key_frequencies(fits)
     if not len(keys):
         keys = np.arange(1, len(fits.r2) + 1)
@@ -129,12 +135,27 @@ def output_phase(subject: Subject) -> Measurement:
     A neuron with pre-activation `cos(kn + a) + cos(km + b)` that computes the sum writes `cos(kc + a + b)` to the
     logit of class c. The phases are those of the neuron's best frequency.
     """
-    fits = neuron_frequencies(subject)
+    fits = subject.once(neuron_frequencies)
     m = subject.task.modulus
     rows, columns = _spectra(fits.pre, m)
     neuron = np.arange(len(fits.weight))
-    written = subject.tables.w_out_u.double().numpy().T  # [class, neuron]
-    out = (np.fft.fft(written, axis=0) / m)[fits.best, neuron]
+    out = _output_coefficients(subject)[fits.best, neuron]
     at = fits.best - 1, neuron
     turn = np.angle(out) - np.angle(rows[at]) - np.angle(columns[at])
     return exact((fits.weight * np.cos(turn)).sum(), int(fits.live.sum()))
+
+
+def output_r2(subject: Subject) -> Measurement:
+    """Weighted mean share of the variance of what a neuron writes, over classes, at the frequency of its input."""
+    fits = subject.once(neuron_frequencies)
+    power = np.abs(_output_coefficients(subject)) ** 2
+    # Frequency 0 is the mean over classes; every other one carries twice the power of its coefficient.
+    variance = np.maximum(2 * power[1 : len(fits.r2) + 1].sum(0), np.finfo(float).tiny)
+    explained = 2 * power[fits.best, np.arange(len(fits.best))] / variance
+    return exact((fits.weight * explained).sum(), int(fits.live.sum()))
+
+
+def _output_coefficients(subject: Subject) -> Complex[np.ndarray, "frequencies d_mlp"]:
+    """Fourier coefficients, from 0 on, over classes of what each neuron writes into the logits."""
+    written = subject.tables.w_out_u.double().numpy().T
+    return np.fft.rfft(written, axis=0) / len(written)
