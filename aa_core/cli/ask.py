@@ -30,11 +30,10 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers and the attention; 0 if the model is right, else 1."""
-    from rich.console import Console
-
     from aa_core.checkpoints import Checkpoint
     from aa_core.claims.subjects import as_subject
     from aa_core.claims.verification import TrajectorySubject
+    from aa_core.report.table import terminal
     from aa_core.task.problems import parse_problem, sequences_from_problems
 
     loaded = subject_checkpoints(options)
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     top = answered.activations.logits[0].softmax(-1).topk(min(LIKELIEST, last.task.modulus))
     answer, true = int(top.indices[0]), problem.answer(last.task)
 
-    console = Console(highlight=False)
+    console = terminal()
     console.print(f"{problem.text(last.task)}   ({last.path}, step {last.step})", soft_wrap=True, markup=False)
     verdict = "[green]right[/]" if answer == true else "[bold red]wrong[/]"
     likely = ", ".join(f"{int(i)} ({p:.1%})" for p, i in zip(top.values, top.indices, strict=True))
@@ -57,10 +56,11 @@ def run(options: argparse.Namespace) -> int:
 
 def attention_table(task: TaskConfig, run: Run) -> Table:
     """What `=` attends to in both layers, by position; the operands' source constants are marked."""
+    from rich import box
     from rich.table import Table
 
     rows = (run.activations.pattern0[0, -1], run.activations.pattern1[0])
-    table = Table(title="attention of =", title_justify="left", pad_edge=False)
+    table = Table(title="attention of =", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("position", "token", "blocks.0", "blocks.1"):
         table.add_column(column, justify="left" if column == "token" else "right")
     for position, token in enumerate(run.sequences.tokens[0]):

@@ -27,29 +27,27 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Judge the claims, print the table, write the reports."""
-    from rich.console import Console
-
     from aa_core.claims.registry import interval_alpha, select_claims
     from aa_core.claims.subjects import as_subject
     from aa_core.claims.verification import verify
     from aa_core.cli.progress import bar
     from aa_core.files import write_atomically
-    from aa_core.report.record import json_report, subject_record
-    from aa_core.report.table import print_results
+    from aa_core.report.record import claim_record, json_report, subject_record
+    from aa_core.report.table import print_results, terminal
 
     claims = select_claims(options.claims)
     checkpoints = subject_checkpoints(options)
-    subject = as_subject(checkpoints)
-    results = verify(subject, claims, interval_alpha(), lambda items: bar(items, len(claims), "claims"))
-    record = subject_record(checkpoints)
-    print_results(Console(), record, results)
+    judged = as_subject(checkpoints)
+    results = verify(judged, claims, interval_alpha(), lambda items: bar(items, len(claims), "claims"))
+    subject, records = subject_record(checkpoints), [claim_record(result) for result in results]
+    print_results(terminal(), subject, records)
     if options.json is not None:
-        write_atomically(options.json, json_report(record, results).encode())
+        write_atomically(options.json, json_report(subject, records).encode())
     if options.html is not None:
-        from aa_core.report.html import html_report
+        from aa_core.report.page import html_report
 
-        write_atomically(options.html, html_report(record, results, subject).encode())
-    return exit_code({result.verdict.value for result in results})
+        write_atomically(options.html, html_report(subject, records, judged).encode())
+    return exit_code({record["verdict"] for record in records})
 
 
 def exit_code(verdicts: set[str]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from aa_core.checkpoints import Checkpoint, Trajectory
 from aa_core.claims.claim import Finding, Result
 
+FINDING = ("quantity", "measured", "threshold", "n", "count", "interval", "note")
 LIBRARIES = ("assign-and-add", "torch", "transformer_lens", "numpy", "scipy")
 
 
@@ -44,7 +45,7 @@ def claim_record(result: Result) -> dict[str, Any]:
         "statement": claim.statement,
         "form": claim.form.value,
         "verdict": result.verdict.value,
-        **(_finding(headline) if headline else dict.fromkeys(("quantity", "measured", "threshold", "n", "interval"))),
+        **(_finding(headline) if headline else dict.fromkeys(FINDING)),
         "conditions": [{**_finding(finding), "verdict": finding.verdict.value} for finding in result.findings[1:]],
         "reason": result.reason,
     }
@@ -57,12 +58,13 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "measured": measurement.value if math.isfinite(measurement.value) else None,
         "threshold": str(finding.criterion.threshold),
         "n": measurement.n,
+        "count": measurement.count,
         "interval": finding.interval,
         "note": measurement.note,
     }
 
 
-def json_report(subject: dict[str, Any], results: Sequence[Result]) -> str:
-    """The whole report as JSON text."""
-    report = {"subject": subject, "claims": [claim_record(result) for result in results]}
+def json_report(subject: dict[str, Any], claims: Sequence[dict[str, Any]]) -> str:
+    """The whole report as JSON text, from `subject_record` and a `claim_record` for each claim."""
+    report = {"subject": subject, "claims": claims}
     return json.dumps(report, indent=2, allow_nan=False) + "\n"

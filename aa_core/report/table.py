@@ -1,88 +1,93 @@
-"""Results in the terminal."""
+"""Results in the terminal, from the plain data of `aa_core.report.record`."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from aa_core.claims.claim import Finding, Result
 from aa_core.statistics import Verdict
 
-STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "bold red", Verdict.UNDECIDED: "yellow", Verdict.SKIPPED: "dim"}
+STYLES = {"holds": "green", "fails": "bold red", "undecided": "yellow", "skipped": "dim"}
+WIDTH = 120  # where standard output is not a terminal
+
+Record = Mapping[str, Any]
 
 
-def measured_text(finding: Finding) -> str:
-    """A value with its interval, or with the number of cases."""
-    measurement = finding.measurement
-    text = f"{measurement.value:.4g}"
-    if finding.interval is not None:
-        low, high = finding.interval
+def measured_text(record: Record) -> str:
+    """A value with its interval, or with the number of cases: `0.99 [0.98, 1]`, `1039/1045 = 0.994`, `6.9 (n=12)`."""
+    text = "undefined" if record["measured"] is None else f"{record['measured']:.4g}"
+    if record["interval"] is not None:
+        low, high = record["interval"]
         return f"{text} [{low:.4g}, {high:.4g}]"
-    if measurement.exhaustive:
-        return f"{measurement.count}/{measurement.n} = {text}"
-    return text if measurement.n is None else f"{text} (n={measurement.n})"
+    if record["count"] is not None:
+        return f"{record['count']}/{record['n']} = {text}"
+    return text if record["n"] is None else f"{text} (n={record['n']})"
 
 
-def subject_line(subject: dict[str, Any]) -> str:
+def explained_text(record: Record) -> str:
+    """The measured value, and what is known of it where it does not hold."""
+    note = f"\n{record['note']}" if record["note"] and record["verdict"] != Verdict.HOLDS else ""
+    return measured_text(record) + note
+
+
+def subject_line(subject: Record) -> str:
     """One line that says what was judged."""
     steps = subject["steps"]
-    where = f"{len(steps)} checkpoints, the last at step {subject['step']}" if steps else f"step {subject['step']}"
+    step = "unknown" if subject["step"] is None else subject["step"]
+    where = f"{len(steps)} checkpoints, the last at step {step}" if steps else f"step {step}"
     split = subject["split"]
     return (
         f"{subject['path']}: {subject['format']}, {where}, weights {subject['hash'][:12]}; "
         f"split: f={split['train_fraction']:g}, seed {split['seed']}, "
         f"never left {split['never_left'] or '-'}, never right {split['never_right'] or '-'}"
-    ).replace("step None", "step unknown")
+    )
 
 
-def results_table(results: Sequence[Result]) -> Table:
-    """Claim, measured value, threshold and verdict; conditions are shown where they decide a verdict."""
-    table = Table(pad_edge=False)
-    table.add_column("claim", overflow="fold")
-    table.add_column("measured", overflow="fold")
-    table.add_column("threshold", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for result in results:
-        style = STYLES[result.verdict]
-        if not result.findings:
-            table.add_row(result.claim.id, result.reason, "", result.verdict, style=style)
-            continue
-        headline, *conditions = result.findings
-        table.add_row(
-            result.claim.id,
-            _with_note(headline),
-            str(headline.criterion.threshold),
-            f"[{style}]{result.verdict}[/]",
-        )
-        for finding in conditions:
-            if finding.verdict is not Verdict.HOLDS:
-                table.add_row(
-                    f"  and {finding.criterion.quantity}",
-                    _with_note(finding),
-                    str(finding.criterion.threshold),
-                    f"[{STYLES[finding.verdict]}]{finding.verdict}[/]",
-                    style="dim",
-                )
+def results_table(records: Sequence[Record]) -> Table:
+    """Claim, measured value, threshold and verdict; conditions are shown where they decide a verdict.
+
+    A column for the model is added where the records name one.
+    """
+    with_model = any("model" in record for record in records)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in (*(["model"] if with_model else []), "claim", "measured", "threshold", "verdict"):
+        table.add_column(column, overflow="fold", no_wrap=column in ("threshold", "verdict"))
+
+    def add(model: str, name: str, measured: str, threshold: str | None, verdict: str) -> None:
+        cells = (name, measured, threshold or "")
+        table.add_row(*([model] if with_model else []), *map(Text, cells), Text(verdict, STYLES[verdict]))
+
+    for record in records:
+        model = record.get("model", "")
+        measured = record["reason"] if record["verdict"] == Verdict.SKIPPED else explained_text(record)
+        add(model, record["id"], measured, record["threshold"], record["verdict"])
+        for condition in record["conditions"]:
+            if condition["verdict"] != Verdict.HOLDS:
+                name = f"  and {condition['quantity']}"
+                add("", name, explained_text(condition), condition["threshold"], condition["verdict"])
     return table
 
 
-def _with_note(finding: Finding) -> str:
-    note = finding.measurement.note
-    return measured_text(finding) + (f"\n[dim]{note}[/]" if note and finding.verdict is not Verdict.HOLDS else "")
-
-
-def summary_line(results: Sequence[Result]) -> str:
+def summary_line(records: Iterable[Record]) -> str:
     """Counts of verdicts."""
-    counts = Counter(result.verdict for result in results)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    counts = Counter(record["verdict"] for record in records)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in STYLES if counts[verdict])
 
 
-def print_results(console: Console, subject: dict[str, Any], results: Sequence[Result]) -> None:
+def terminal() -> Console:
+    """Standard output, wide enough for the table where it is not a terminal."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+
+
+def print_results(console: Console, subject: Record, records: Sequence[Record]) -> None:
     """Print what was judged, the table, and the counts."""
-    console.print(subject_line(subject), highlight=False, soft_wrap=True)
-    console.print(results_table(results))
-    console.print(summary_line(results), highlight=False)
+    console.print(subject_line(subject), soft_wrap=True, markup=False)
+    console.print(results_table(records))
+    console.print(summary_line(records))

@@ -1,0 +1,158 @@
+"""How pytest judges claims: which models, one test a claim, and the table at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from aa_core.errors import InputError
+from aa_core.seeds import parse_seeds
+
+RECORD = "claim"
+MODELS = pytest.StashKey[list[str]]()
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class ModelUnderTest:
+    """A loaded model: what claims are judged on, and what reports say of it."""
+
+    name: str
+    subject: Any
+    record: dict[str, Any]
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("claims", "the model whose claims are judged (default: the committed fixture)")
+    group.addoption("--checkpoint", metavar="PATH", help="a checkpoint file, or a folder of checkpoints along training")
+    group.addoption("--seeds", metavar="SEEDS", help="runs of seeds: 3, 0-4, 0,2,5-7, any, all; also from AA_SEEDS")
+    group.addoption("--recipe", default="paper", metavar="NAME", help="training recipe of --seeds: paper or fast")
+    group.addoption("--split-seed", type=int, metavar="N", help="split of a foreign checkpoint: seed of the pairs")
+    group.addoption("--train-fraction", type=float, metavar="F", help="... share of pairs in training")
+    group.addoption("--never-left", metavar="LETTERS", help="... letters never on the left in training")
+    group.addoption("--never-right", metavar="LETTERS", help="... letters never on the right in training")
+
+
+def _models(config: pytest.Config) -> list[str]:
+    """Names of the models under test: `fixture`, a path, or `seed3`."""
+    chosen = config.stash.get(MODELS, None)
+    if chosen is None:
+        checkpoint, seeds = config.getoption("checkpoint"), config.getoption("seeds")
+        if checkpoint and seeds:
+            raise pytest.UsageError("--checkpoint and --seeds name different models: give one of them")
+        seeds = seeds or (None if checkpoint else os.environ.get("AA_SEEDS"))
+        try:
+            chosen = [f"seed{seed}" for seed in parse_seeds(seeds)] if seeds else [checkpoint or "fixture"]
+        except InputError as error:
+            raise pytest.UsageError(str(error)) from error
+        config.stash[MODELS] = chosen
+    return chosen
+
+
+def header(config: pytest.Config) -> list[str]:
+    """Names the models, and for seeds the line that judges the same ones again."""
+    models = _models(config)
+    lines = [f"claims judged on: {', '.join(models)}"]
+    if models[0].startswith("seed"):
+        seeds = ",".join(model.removeprefix("seed") for model in models)
+        recipe = config.getoption("recipe")
+        lines.append(f"to reproduce: pytest circuit_tests -m slow --recipe {recipe} --seeds {seeds}")
+    return lines
+
+
+def parametrize_models(metafunc: pytest.Metafunc) -> None:
+    if "model_under_test" in metafunc.fixturenames:
+        models = _models(metafunc.config)
+        ids = models if metafunc.config.getoption("checkpoint") is None else ["checkpoint"]
+        metafunc.parametrize("model_under_test", models, indirect=True, ids=ids, scope="session")
+
+
+def load_model(config: pytest.Config, name: str) -> ModelUnderTest:
+    """Load, or train, a model; bad input ends the session with one line."""
+    from aa_core.claims.subjects import as_subject
+    from aa_core.cli.options import subject_checkpoints
+    from aa_core.report.record import subject_record
+
+    is_seed = name.startswith("seed") and config.getoption("checkpoint") is None
+    options = Namespace(
+        checkpoint=config.getoption("checkpoint"),
+        seed=int(name.removeprefix("seed")) if is_seed else None,
+        recipe=config.getoption("recipe"),
+        cache=None,
+        device="cpu",
+        threads=1,
+        split_seed=config.getoption("split_seed"),
+        train_fraction=config.getoption("train_fraction"),
+        never_left=config.getoption("never_left"),
+        never_right=config.getoption("never_right"),
+    )
+    try:
+        loaded = subject_checkpoints(options)
+    except InputError as error:
+        pytest.exit(f"error: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+    return ModelUnderTest(name, as_subject(loaded), subject_record(loaded))
+
+
+def claim_test(family: str) -> Callable[..., None]:
+    """A test that judges every claim of a family on every model under test, an item each."""
+    from aa_core.claims.registry import CLAIMS, interval_alpha
+    from aa_core.claims.verification import verify
+    from aa_core.report.record import claim_record
+    from aa_core.report.table import explained_text
+    from aa_core.statistics import Verdict
+
+    claims = [claim for claim in CLAIMS if claim.family == family]
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("claim", claims, ids=[claim.id.split("/")[1] for claim in claims])
+    def test(claim: Any, model_under_test: ModelUnderTest, record_property: Callable[[str, object], None]) -> None:
+        [result] = verify(model_under_test.subject, [claim], interval_alpha())
+        record = {"model": model_under_test.name, **claim_record(result)}
+        for name in ("id", "verdict", "measured", "threshold", "n", "interval"):
+            record_property(name, record[name])
+        record_property(RECORD, json.dumps(record))
+        if result.verdict is Verdict.SKIPPED:
+            pytest.skip(result.reason)
+        if result.verdict is not Verdict.HOLDS:
+            findings = [record, *record["conditions"]]
+            lines = [
+                f"  {finding['quantity']} = {explained_text(finding)}, expected {finding['threshold']}"
+                for finding in findings
+                if finding["verdict"] != Verdict.HOLDS
+            ]
+            pytest.fail("\n".join([f"{record['verdict']}: {claim.statement} ({claim.id})", *lines]), pytrace=False)
+
+    return test
+
+
+def print_summary(reporter: pytest.TerminalReporter) -> None:
+    """The table of all judged claims, from the reports, so that it is complete under pytest-xdist too."""
+    from rich.console import Console
+
+    from aa_core.claims.registry import CLAIMS
+    from aa_core.report.table import results_table, summary_line
+
+    records = [
+        json.loads(value)
+        for reports in reporter.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == RECORD and report.when == "call"
+    ]
+    if not records:
+        return
+    order = {claim.id: place for place, claim in enumerate(CLAIMS)}
+    records.sort(key=lambda record: (record["model"], order[record["id"]]))
+    if len({record["model"] for record in records}) == 1:
+        records = [{key: value for key, value in record.items() if key != "model"} for record in records]
+    text = StringIO()
+    Console(file=text, width=max(reporter._tw.fullwidth, WIDTH)).print(results_table(records))
+    reporter.section("claims")
+    reporter.write_line(text.getvalue() + summary_line(records))

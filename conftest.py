@@ -1,0 +1,33 @@
+"""Options that name the model under test, and the report on the claims judged on it."""
+
+from __future__ import annotations
+
+import os
+import hypothesis
+import pytest
+
+from circuit_tests import plugin
+
+hypothesis.settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis.settings.load_profile("default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    plugin.add_options(parser)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return plugin.header(config)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    plugin.parametrize_models(metafunc)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    plugin.print_summary(terminalreporter)
+
+
+@pytest.fixture(scope="session")
+def model_under_test(request: pytest.FixtureRequest) -> plugin.ModelUnderTest:
+    return plugin.load_model(request.config, request.param)
