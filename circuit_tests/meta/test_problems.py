@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,8 +11,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aa_core.errors import InputError
-from aa_core.task import NO_VARIABLE, Problem, TaskConfig, parse_problem, problem_from_tokens, sequences_from_problems
-from aa_core.task.problems import default_layout
+from aa_core.task.config import TaskConfig
+from aa_core.task.problems import (
+    Problem,
+    default_layout,
+    parse_problem,
+    problem_from_tokens,
+    sequences_from_problems,
+)
+from aa_core.task.sequences import NO_VARIABLE
 
 PAPER = TaskConfig()
 TASKS = [
@@ -177,7 +185,7 @@ BAD_TEXT = {
     "huge constant": (f"a=1, a+{HUGE}", "cannot read the constant '9999"),
     "huge name": (f"{'a' * 100_000}=1, a+1", "cannot read the variable 'aaaa"),
     "huge sum": ("+1" * 100_000, "cannot read the sum"),
-    "huge list": ("a=1, " * 100_000 + "a+1", "100000 assignments, expected at most 6"),
+    "huge list": ("a=1, " * 10_000 + "a+1", "10000 assignments, expected at most 6"),
     "huge gap": ("_" * 100_000 + "1+1", "100000 PADs"),
 }
 
@@ -215,7 +223,7 @@ def test_bad_problems_are_refused_by_every_method(problem: Problem, message: str
         sequences_from_problems(PAPER, [problem])
 
 
-GOOD_ROW = (61, 61, 61, 64, 17, 61, 61, 61, 63, 42, 61, 61, 59, 63, 19, 60)
+GOOD_ROW: tuple[int, ...] = (61, 61, 61, 64, 17, 61, 61, 61, 63, 42, 61, 61, 59, 63, 19, 60)
 
 
 def changed(*changes: tuple[int, int]) -> list[int]:
@@ -252,24 +260,26 @@ def test_bad_tokens_are_refused(tokens: list[int], message: str) -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
+def attempted(read: Callable[[], Problem]) -> Problem | None:
+    """The problem, or None for an error of one line; any other error passes through."""
+    try:
+        return read()
+    except InputError as error:
+        message = str(error)
+    assert len(message.splitlines()) == 1, message
+    return None
+
+
 @given(st.one_of(st.text(max_size=40), st.text("ab1=+,_ ?", max_size=20)))
 @example("a=1,a+1")
 def test_any_text_is_a_problem_or_an_error_of_one_line(text: str) -> None:
-    try:
-        problem = parse_problem(PAPER, text)
-    except InputError as error:
-        assert len(str(error).splitlines()) == 1, repr(text)
-    else:
-        assert parse_problem(PAPER, problem.text(PAPER)) == problem, repr(text)
+    problem = attempted(lambda: parse_problem(PAPER, text))
+    assert problem is None or parse_problem(PAPER, problem.text(PAPER)) == problem, repr(text)
 
 
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(-1, 74)), max_size=3))
 @example([(4, 18)])
 def test_any_tokens_are_a_problem_or_an_error_of_one_line(changes: list[tuple[int, int]]) -> None:
     row = changed(*changes)
-    try:
-        problem = problem_from_tokens(PAPER, row)
-    except InputError as error:
-        assert len(str(error).splitlines()) == 1, row
-    else:
-        assert problem.tokens(PAPER).tolist() == row, "tokens that are read are given back"
+    problem = attempted(lambda: problem_from_tokens(PAPER, row))
+    assert problem is None or problem.tokens(PAPER).tolist() == row, "tokens that are read are given back"

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from aa_core.errors import InputError
-from aa_core.task import NO_VARIABLE, Sequences, Split, SplitConfig, TaskConfig, concatenate
+from aa_core.task.config import TaskConfig
+from aa_core.task.sequences import NO_VARIABLE, Sequences, concatenate
+from aa_core.task.split import Split, SplitConfig
 
 PAPER = Split(TaskConfig(), SplitConfig())
 CONFIGS = [TaskConfig(), TaskConfig(7, 4, 2, 8), TaskConfig(13, 6, 5, 23), TaskConfig(2, 2, 2, 9)]
@@ -54,7 +56,7 @@ def test_sizes_that_do_not_fit_are_refused(sizes: dict[str, int], message: str) 
 
 @pytest.mark.parametrize("name", ["m", "A", "", "ab", "ä", "1", "\n"], ids=repr)
 def test_unknown_variables_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="unknown variable .*, expected one of a, b, c") as caught:
+    with pytest.raises(InputError, match=r"unknown variable .*, expected one of a, b, c") as caught:
         TaskConfig().variable_index(name)
     assert "\n" not in str(caught.value)
 
