@@ -114,6 +114,7 @@ def test_spectra_are_shares_by_frequency():
     np.testing.assert_allclose(spectra.delivered_spectrum(adder()), 1 / 5, atol=1e-6)
     np.testing.assert_allclose(spectra.written_spectrum(adder()), [1 / 3, 1 / 3, 1 / 3, 0, 0], atol=1e-6)
     assert spectra.key_energy(adder()).value == pytest.approx(3 / 5)
+    assert spectra.key_energy(adder(embedded=(1, 2, 3, 5))).value == pytest.approx(3 / 4)
 
 
 def test_a_frequency_that_is_written_but_not_delivered_shows():
@@ -139,4 +140,4 @@ def test_key_frequencies_suffice_and_are_needed_while_others_are_not():
     assert spectra.other_excluded_accuracy(subject).value == 1
     assert spectra.other_excluded_accuracy(subject).note == "without 4, 5"
     assert spectra.excluded_accuracy(subject).value < 0.4, "logits equal up to rounding"
-    assert subject.grid.correct.all(), "the model under test is left as it was"
+    assert Subject(subject.parameters, SPLIT).grid.correct.all(), "the model under test is left as it was"
