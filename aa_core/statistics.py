@@ -16,6 +16,10 @@ from scipy import stats
 FAMILY_ALPHA = 0.01
 
 
+class NotApplicable(Exception):
+    """Raised by a measurement that has no meaning for a model through no fault of the model; says why."""
+
+
 class Verdict(StrEnum):
     HOLDS = "holds"
     FAILS = "fails"

@@ -3,48 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+
+import numpy as np
+from jaxtyping import Float
 
 from aa_core.circuits.accuracy import full_prefix_accuracy, pool_accuracy
-from aa_core.circuits.subject import Subject
+from aa_core.circuits.dynamics import TrajectorySubject, crossing_order, crossing_ratio
 from aa_core.claims.claim import Claim, Criterion, Form, Scope
-from aa_core.claims.verification import TrajectorySubject
-from aa_core.statistics import Measurement, above, at_least, exact
+from aa_core.statistics import Measurement, above, at_least
 from aa_core.task.sampling import Kind
 
-LEARNED = 0.95
-
-Accuracy = Callable[[Subject], Measurement]
+Curve = Callable[[TrajectorySubject], Float[np.ndarray, " steps"]]
 
 
-def first_learned(trajectory: TrajectorySubject, accuracy: Accuracy) -> int | None:
-    """First step at which an accuracy is at least .95, or None.
-
-    First crossings, not the last time below: late in the paper's run accuracies dip for single checkpoints.
-    """
-    pairs = zip(trajectory.steps, trajectory.subjects, strict=True)
-    return next((step for step, subject in pairs if accuracy(subject).value >= LEARNED), None)
+def _pool(name: str) -> Curve:
+    return lambda trajectory: trajectory.curve(pool_accuracy, name=name)
 
 
-def crossing_ratio(trajectory: TrajectorySubject, early: Accuracy, late: Accuracy) -> Measurement:
-    """First step of `late` divided by first step of `early`; nan where either is never learned."""
-    first, second = first_learned(trajectory, early), first_learned(trajectory, late)
-    note = f"first at step {first}, then at step {second}"
-    if first is None or second is None:
-        return exact(float("nan"), len(trajectory.steps), note=note.replace("step None", "no step"))
-    return exact(second / max(first, 1), len(trajectory.steps), note=note)
+def _kind(kind: Kind) -> Curve:
+    return lambda trajectory: trajectory.curve(full_prefix_accuracy, kind=kind)
 
 
-def _pool(name: str) -> Accuracy:
-    return partial(pool_accuracy, name=name)
+def _ratio(early: Curve, late: Curve) -> Callable[[TrajectorySubject], Measurement]:
+    return lambda trajectory: crossing_ratio(trajectory, early(trajectory), late(trajectory))
 
 
-def _kind(kind: Kind) -> Accuracy:
-    return partial(full_prefix_accuracy, kind=kind)
-
-
-def _ratio(early: Accuracy, late: Accuracy) -> Callable[[TrajectorySubject], Measurement]:
-    return partial(crossing_ratio, early=early, late=late)
+def _order(early: Curve, late: Curve) -> Callable[[TrajectorySubject], Measurement]:
+    return lambda trajectory: crossing_order(trajectory, early(trajectory), late(trajectory))
 
 
 CLAIMS = (
@@ -55,7 +40,7 @@ CLAIMS = (
         form=Form.LITERAL,
         criterion=Criterion(
             "steps to 95 % on 1-var/seen, over steps to 95 % on 0-var/seen",
-            _ratio(_pool("0-var/seen"), _pool("1-var/seen")),
+            _order(_pool("0-var/seen"), _pool("1-var/seen")),
             above(1),
         ),
         evidence="authors' run: 401 and 5401",
@@ -69,7 +54,7 @@ CLAIMS = (
         form=Form.CONTROLLED,
         criterion=Criterion(
             "steps to 95 % on full prefixes of 1R, over those of 0-var",
-            _ratio(_kind(Kind.ZERO), _kind(Kind.RIGHT)),
+            _order(_kind(Kind.ZERO), _kind(Kind.RIGHT)),
             above(1),
         ),
         evidence="authors' run: 401 and 4701",
@@ -83,7 +68,7 @@ CLAIMS = (
         form=Form.CONTROLLED,
         criterion=Criterion(
             "steps to 95 % on full prefixes of 1L, over those of 0-var",
-            _ratio(_kind(Kind.ZERO), _kind(Kind.LEFT)),
+            _order(_kind(Kind.ZERO), _kind(Kind.LEFT)),
             above(1),
         ),
         evidence="authors' run: 401 and 5501",
@@ -112,7 +97,7 @@ CLAIMS = (
         form=Form.CONTROLLED,
         criterion=Criterion(
             "steps to 95 % on full prefixes of 2-var, over those of 0-var",
-            _ratio(_kind(Kind.ZERO), _kind(Kind.TWO)),
+            _order(_kind(Kind.ZERO), _kind(Kind.TWO)),
             at_least(3),
         ),
         evidence="authors' run: 401 and 6101, a ratio of 15",

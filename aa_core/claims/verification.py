@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
+from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Claim, Finding, Result, Scope
-from aa_core.statistics import Verdict, combined, judge
-
-
-@dataclass(frozen=True)
-class TrajectorySubject:
-    """Models along one training run.
-
-    Attributes:
-        steps: number of updates of each, increasing.
-        subjects: the models.
-    """
-
-    steps: tuple[int, ...]
-    subjects: tuple[Subject, ...]
-
-    def __post_init__(self) -> None:
-        if list(self.steps) != sorted(set(self.steps)) or len(self.steps) != len(self.subjects):
-            raise ValueError("steps must increase, one a subject")
-
-    @cached_property
-    def final(self) -> Subject:
-        """The last model."""
-        return self.subjects[-1]
+from aa_core.statistics import NotApplicable, Verdict, combined, judge
 
 
 def verify(
@@ -42,7 +19,7 @@ def verify(
     """Judge claims, in order.
 
     Claims about a checkpoint are judged on a trajectory's last model; claims about a trajectory are skipped for a
-    single model.
+    single model, and claims that do not apply to the model or the folder for the reason that their measure gives.
 
     Args:
         subject: what is judged.
@@ -62,7 +39,10 @@ def _judge_claim(subject: Subject | TrajectorySubject, claim: Claim, alpha: floa
         target = subject.final
     findings = []
     for criterion in claim.criteria:
-        measurement = criterion.measure(target)
+        try:
+            measurement = criterion.measure(target)
+        except NotApplicable as reason:
+            return Result(claim, Verdict.SKIPPED, (), str(reason))
         verdict = judge(measurement, criterion.threshold, alpha)
         findings.append(Finding(criterion, measurement, measurement.interval(alpha), verdict))
     return Result(claim, combined([finding.verdict for finding in findings]), tuple(findings))

@@ -1,0 +1,93 @@
+"""Measurements along a training run: when something is learned, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from aa_core.circuits.subject import Subject
+from aa_core.statistics import Measurement, NotApplicable, exact
+
+LEARNED = 0.95
+
+
+@dataclass(frozen=True)
+class TrajectorySubject:
+    """Models along one training run.
+
+    Attributes:
+        steps: number of updates of each, increasing.
+        subjects: the models.
+    """
+
+    steps: tuple[int, ...]
+    subjects: tuple[Subject, ...]
+
+    def __post_init__(self) -> None:
+        if list(self.steps) != sorted(set(self.steps)) or len(self.steps) != len(self.subjects):
+            raise ValueError("steps must increase, one a subject")
+
+    @cached_property
+    def final(self) -> Subject:
+        """The last model."""
+        return self.subjects[-1]
+
+    @cached_property
+    def _curves(self) -> dict[Any, Float[np.ndarray, " steps"]]:
+        return {}
+
+    def curve(self, measure: Callable[..., Measurement], **arguments: Any) -> Float[np.ndarray, " steps"]:
+        """Value of `measure(subject, **arguments)` at every step, measured on the first call alone.
+
+        Each model is measured as a copy, so that the activations that a subject keeps are let go of at once: those
+        of a few hundred models do not fit into memory.
+        """
+        key = (measure, *sorted(arguments.items()))
+        if key not in self._curves:
+            self._curves[key] = np.array([measure(replace(subject), **arguments).value for subject in self.subjects])
+        return self._curves[key]
+
+
+def first_reached(values: Float[np.ndarray, " steps"], level: float = LEARNED) -> int | None:
+    """Index of the first value of at least `level`, or None.
+
+    First crossings, not the last time below: late in the paper's run accuracies dip for single checkpoints.
+    """
+    reached = np.flatnonzero(values >= level)
+    return int(reached[0]) if len(reached) else None
+
+
+def crossing_ratio(
+    trajectory: TrajectorySubject, early: Float[np.ndarray, " steps"], late: Float[np.ndarray, " steps"]
+) -> Measurement:
+    """First step at which `late` reaches .95, divided by the first at which `early` does.
+
+    nan where either never does. Steps count from 1 here, so that a ratio exists at step 0.
+    """
+    first, second = first_reached(early), first_reached(late)
+    steps = trajectory.steps
+    words = ["never" if index is None else f"at step {steps[index]}" for index in (first, second)]
+    note = f"first {words[0]}, then {words[1]}"
+    if first is None or second is None:
+        return exact(float("nan"), len(steps), note=note)
+    return exact(max(steps[second], 1) / max(steps[first], 1), len(steps), note=note)
+
+
+def crossing_order(
+    trajectory: TrajectorySubject, early: Float[np.ndarray, " steps"], late: Float[np.ndarray, " steps"]
+) -> Measurement:
+    """`crossing_ratio` where the order of the two must show.
+
+    Raises:
+        NotApplicable: both happen between the same two checkpoints.
+    """
+    first, second = first_reached(early), first_reached(late)
+    if first is not None and first == second and first > 0:
+        before, after = trajectory.steps[first - 1 : first + 1]
+        raise NotApplicable(f"both happen between steps {before} and {after}, with no checkpoint in between")
+    return crossing_ratio(trajectory, early, late)
