@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations, permutations, product
 from typing import TypeVar
 
+import numpy as np
 from scipy import stats
 
 from aa_core.task.config import TaskConfig
@@ -68,11 +69,13 @@ def fields(sequences: Sequences) -> list[list[int]]:
 
 def assignments(split: Split, sequences: Sequences) -> list[list[tuple[int, int, int]]]:
     """Position, variable and constant of each sequence's assignments in order, read from the tokens."""
-    first, prefix_length = split.task.modulus + 3, split.task.n_ctx - 4
-    return [
-        [(at, row[at] - first, row[at + 1]) for at in range(prefix_length) if row[at] >= first]
-        for row in sequences.tokens.tolist()
-    ]
+    tokens, first = sequences.tokens, split.task.modulus + 3
+    rows, at = np.nonzero(tokens[:, : split.task.n_ctx - 4] >= first)
+    found: list[list[tuple[int, int, int]]] = [[] for _ in tokens]
+    columns = (rows, at, tokens[rows, at] - first, tokens[rows, at + 1])
+    for row, position, variable, constant in zip(*(column.tolist() for column in columns), strict=True):
+        found[row].append((position, variable, constant))
+    return found
 
 
 def assert_valid(split: Split, sequences: Sequences) -> None:
