@@ -61,6 +61,7 @@ class Manifest:
     seconds: float
 
     def json(self) -> bytes:
+        """Content of the file."""
         return (json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode()
 
 
@@ -78,6 +79,7 @@ class Run:
 
     @property
     def config(self) -> TrainConfig:
+        """The run's config."""
         return self.manifest.config
 
     @property

@@ -41,9 +41,10 @@ ASIDE = ".damaged-"
 
 
 class Progress(Protocol):
-    """Told of every row of metrics of a run in training, in order of `step`."""
+    """Something to show how far a run in training is."""
 
-    def __call__(self, step: int, total: int, row: Mapping[str, float]) -> None: ...
+    def __call__(self, step: int, total: int, row: Mapping[str, float], /) -> None:
+        """Called with every row of metrics, in order of `step`, of `total` steps."""
 
 
 def default_root() -> Path:

@@ -124,9 +124,13 @@ def _digest(tensors: dict[str, Tensor], header: str) -> str:
 
 def _keep_checkpoints(folder: Path, config: TrainConfig, step: int) -> None:
     """Check the checkpoints up to `step` and remove later ones; training that starts at 0 writes that one again."""
-    kept = {checkpoint_name(past): past for past in checkpoint_steps(config) if 0 < step >= past}
+    steps = {checkpoint_name(past): past for past in checkpoint_steps(config)}
+    kept = {name: past for name, past in steps.items() if 0 < step >= past}
     for path in (folder / CHECKPOINTS).glob("*.safetensors"):
-        if f"{CHECKPOINTS}/{path.name}" not in kept:
+        name = f"{CHECKPOINTS}/{path.name}"
+        if name not in steps:
+            raise DamagedRunError(f"{name} should not be there")
+        if name not in kept:
             path.unlink()
     for name, past in kept.items():
         try:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from aa_core.model import symbol_space
+from aa_core.model.config import parameter_shapes
 from aa_core.model.parameters import initial_parameters
 from aa_core.task.sampling import training_batch
 from aa_core.task.split import Split
@@ -56,9 +57,9 @@ def state_tensors(state: TrainState) -> dict[str, Tensor]:
 
 
 def restored_state(config: TrainConfig, tensors: dict[str, Tensor], step: int, device: torch.device) -> TrainState:
-    """The inverse of `state_tensors`."""
+    """The inverse of `state_tensors`, whatever the order of `tensors`."""
     tensors = {name: tensor.to(device).clone() for name, tensor in tensors.items()}
-    weights = {name: tensor for name, tensor in tensors.items() if not name.startswith(MOMENTS)}
+    weights = {name: tensors[name] for name in parameter_shapes(config.task, config.model)}
     state = _state(config, weights, step)
     for name, parameter in state.parameters.items():
         moments = {moment: tensors[f"{moment}.{name}"] for moment in MOMENTS}
