@@ -48,7 +48,9 @@ def neuron_frequencies(subject: Subject) -> NeuronFrequencies:
     rows, columns = _spectra(pre, m)
     # |c_k|^2 of a mean over m points carries the variance 2 |c_k|^2 of its cosine and sine together.
     explained = 2 * (np.abs(rows) ** 2 + np.abs(columns) ** 2)
-    variance = np.maximum(pre.var(0), np.finfo(float).tiny)
+    # A variance that float32 cannot tell from 0 counts as that much, so a constant neuron has an R2 of about 0.
+    least = (np.finfo(np.float32).eps * np.abs(pre).max(0)) ** 2
+    variance = np.maximum(pre.var(0), np.maximum(least, np.finfo(float).tiny))
     post = np.maximum(pre, 0)
     written = subject.tables.w_out_u.double().numpy()
     written = written - written.mean(1, keepdims=True)

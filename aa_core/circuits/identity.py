@@ -26,8 +26,9 @@ def _off_diagonal(block: np.ndarray) -> np.ndarray:
 
 
 def _spread(block: np.ndarray) -> float:
-    """Standard deviation off the diagonal; the smallest positive number for a constant block."""
-    return max(float(_off_diagonal(block).std()), np.finfo(float).tiny)
+    """Standard deviation off the diagonal, at least what float32 can tell from 0 beside the largest entry."""
+    least = np.finfo(np.float32).eps * float(np.abs(block).max())
+    return max(float(_off_diagonal(block).std()), least, np.finfo(float).tiny)
 
 
 def identity_argmax(subject: Subject) -> Measurement:

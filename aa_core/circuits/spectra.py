@@ -32,8 +32,12 @@ def delivered_spectrum(subject: Subject) -> Float[np.ndarray, " frequencies"]:
 
 
 def written_spectrum(subject: Subject) -> Float[np.ndarray, " frequencies"]:
-    """Spectrum, over classes, of what the neurons write into the logits (`W_out W_U`)."""
-    return spectrum(subject.tables.w_out_u.T.double().numpy())
+    """Spectrum, over classes, of what the neurons write into the logits (`W_out W_U`).
+
+    Each neuron counts with the norm of its column of `W_in`: its inputs scaled up and its outputs down change nothing.
+    """
+    scale = subject.tables.w_in.norm(dim=0)
+    return spectrum((subject.tables.w_out_u * scale[:, None]).T.double().numpy())
 
 
 def key_energy(subject: Subject) -> Measurement:
