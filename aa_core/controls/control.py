@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import Subject
-from aa_core.claims.verification import TrajectorySubject
 from aa_core.model.parameters import Parameters
 
 

@@ -11,10 +11,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from aa_core.checkpoints import weights_sha256
+from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Claim, Scope
 from aa_core.claims.registry import interval_alpha
-from aa_core.claims.verification import TrajectorySubject, verify
+from aa_core.claims.verification import verify
 from aa_core.controls.control import Control, Symmetry, TrajectoryControl
 from aa_core.controls.registry import CONTROLS, TRAJECTORY_CONTROLS
 from aa_core.files import write_atomically

@@ -8,16 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from aa_core.circuits.accuracy import full_prefix_accuracy
+from aa_core.circuits.dynamics import TrajectorySubject, first_reached
 from aa_core.circuits.subject import Subject
-from aa_core.claims.verification import TrajectorySubject
 from aa_core.controls.binding import uniform_attention_0
 from aa_core.controls.control import TrajectoryControl
 from aa_core.controls.edits import derangement
 from aa_core.controls.untrained import random_weights
 from aa_core.model.parameters import Parameters
 from aa_core.task.sampling import Kind
-
-COMPOSES = 0.95  # accuracy on 2-var full prefixes from which on a model counts as composing
 
 
 def _trajectory(trajectory: TrajectorySubject, subjects: Sequence[Subject]) -> TrajectorySubject:
@@ -29,9 +27,9 @@ def _changed(subject: Subject, parameters: Parameters) -> Subject:
 
 
 def _n_before_composing(trajectory: TrajectorySubject) -> int:
-    """How many models come before the first that composes."""
-    accuracies = (full_prefix_accuracy(subject, Kind.TWO).value for subject in trajectory.subjects)
-    return next((n for n, accuracy in enumerate(accuracies) if accuracy >= COMPOSES), len(trajectory.steps))
+    """How many models come before the first that answers 95 % of 2-var full prefixes."""
+    first = first_reached(trajectory.curve(full_prefix_accuracy, kind=Kind.TWO))
+    return len(trajectory.steps) if first is None else first
 
 
 def _random_trajectory(trajectory: TrajectorySubject, seed: int) -> TrajectorySubject:
