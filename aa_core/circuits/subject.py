@@ -33,12 +33,16 @@ class DataConfig:
         full_prefix: sequences of each kind with a full prefix of distinct values.
         pool: sequences of each evaluation pool.
         pairs: operand pairs in comparisons between kinds.
+        probe: sequences that probes are fitted on; they are scored on others.
+        gradient: training-law sequences in the batch of which gradients are taken.
     """
 
     seed: int = 54321
     full_prefix: int = 2000
     pool: int = 2000
     pairs: int = 1500
+    probe: int = 3000
+    gradient: int = 4096
 
 
 class Run(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 
-from aa_core.claims import accuracy, fourier, generalisation, identity, order, previous_token, representation
+from aa_core.claims import accuracy, fourier, generalisation, identity, order, previous_token, probes, representation
 from aa_core.claims.claim import Claim
 from aa_core.errors import InputError
 from aa_core.statistics import FAMILY_ALPHA
@@ -17,6 +17,7 @@ CLAIMS: tuple[Claim, ...] = (
     *representation.CLAIMS,
     *fourier.CLAIMS,
     *generalisation.CLAIMS,
+    *probes.CLAIMS,
 )
 
 

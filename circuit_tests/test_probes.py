@@ -1,0 +1,5 @@
+"""What linear probes read off the residual stream: claims of `aa_core.claims.probes`."""
+
+from circuit_tests.plugin import claim_test
+
+test_probes = claim_test("probes")
