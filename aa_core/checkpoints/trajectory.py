@@ -53,18 +53,22 @@ class Trajectory:
 
     @property
     def task(self) -> TaskConfig:
+        """Sizes of the task."""
         return self.checkpoints[0].task
 
     @property
     def model(self) -> ModelConfig:
+        """Widths of the model."""
         return self.checkpoints[0].model
 
     @property
     def split(self) -> Split:
+        """What training was allowed to see."""
         return self.checkpoints[0].split
 
     @property
     def final(self) -> Checkpoint:
+        """The last checkpoint."""
         return self.checkpoints[-1]
 
     def __len__(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +58,7 @@ def test_checkpoint_that_is_a_folder(tmp_path: Path) -> None:
         load_checkpoint(tmp_path)
 
 
+FOUR_BIT = json.dumps({"x": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}}).encode()
 NOT_CHECKPOINTS: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "the file is empty"),
     "one byte": (b"\x80", "damaged"),
@@ -76,6 +78,10 @@ NOT_CHECKPOINTS: dict[str, tuple[bytes, str]] = {
     "no tensor": (torch_bytes({}), "holds nothing, expected the state dict of a HookedTransformer"),
     "another model": (torch_bytes({"fc.weight": torch.zeros(2)}), "holds fc.weight, expected the state dict"),
     "wrapper without a dict": (torch_bytes({"state_dict": 5}), "holds state_dict, expected the state dict"),
+    "safetensors of numbers that torch lacks": (
+        len(FOUR_BIT).to_bytes(8, "little") + FOUR_BIT + b"\0",
+        "damaged, truncated or not a safetensors file",
+    ),
     "safetensors of nothing": (safetensors.torch.save({}), "holds nothing"),
     "safetensors of another model": (safetensors.torch.save({"x": torch.zeros(2)}), "holds x, expected"),
 }
@@ -153,8 +159,8 @@ def test_damage_never_changes_the_weights(
     path.write_bytes(damaged)
     try:
         checkpoint = load_checkpoint(path)
-    except InputError as error:
-        assert "\n" not in str(error) and str(path) in str(error)
+    except InputError:
+        refusal(path)
     else:
         assert checkpoint.sha256 == weights_sha256(small_parameters()), "damaged weights were accepted"
 

@@ -113,15 +113,15 @@ def test_trajectory_that_is_no_folder(tmp_path: Path) -> None:
 def test_two_files_with_one_step(tmp_path: Path) -> None:
     foreign(tmp_path / "step_1.pth")
     foreign(tmp_path / "step_01.pt")
-    message = refusal(tmp_path)
-    assert "step_1.pth" in message and "step_01.pt" in message and "both have step 1" in message
+    paths = f"{tmp_path / 'step_01.pt'} and {tmp_path / 'step_1.pth'}"
+    assert f"{paths} both have step 1" in refusal(tmp_path)
 
 
 def test_two_files_without_a_step(tmp_path: Path) -> None:
     for name in ("step_1.pth", "final.pth", "model.pth"):
         foreign(tmp_path / name)
-    message = refusal(tmp_path)
-    assert "final.pth" in message and "model.pth" in message and "both have no step in their names" in message
+    paths = f"{tmp_path / 'final.pth'} and {tmp_path / 'model.pth'}"
+    assert f"{paths} both have no step in their names" in refusal(tmp_path)
 
 
 def test_mixed_sizes(tmp_path: Path) -> None:
