@@ -139,7 +139,7 @@ CLAIMS = (
         paper="The same key frequencies appear in the constants' embeddings, the neurons and the logits.",
         form=Form.CONTROLLED,
         criterion=Criterion(
-            "least ratio, over frequencies with 2 % of the energy of W_out W_U (each neuron times the norm of its W_in), "
+            "least ratio, over frequencies with 2 % of the energy of W_out W_U (neurons times the norm of their W_in), "
             "of their shares in W_E[constants] W_V W_O and there",
             least_delivered_frequency,
             at_least(0.4),
