@@ -121,14 +121,14 @@ def single_frequency_accuracy(subject: Subject) -> Measurement:
     return _accuracy_with(subject, single_frequency_fit(fits, subject.task.modulus, fits.best))
 
 
-def random_frequency_accuracy(subject: Subject) -> Measurement:
-    """The control: the same with a random key frequency for each neuron."""
+def other_frequency_accuracy(subject: Subject) -> Measurement:
+    """The control: the same with the next key frequency for each neuron, after its own and around the end."""
     fits = subject.once(neuron_frequencies)
     keys = key_frequencies(fits)
     if not len(keys):
         keys = np.arange(1, len(fits.r2) + 1)
-    chosen = np.random.default_rng(subject.data.seed).choice(keys, len(fits.weight))
-    return _accuracy_with(subject, single_frequency_fit(fits, subject.task.modulus, chosen))
+    following = keys[np.searchsorted(keys, fits.best, side="right") % len(keys)]
+    return _accuracy_with(subject, single_frequency_fit(fits, subject.task.modulus, following))
 
 
 def output_phase(subject: Subject) -> Measurement:

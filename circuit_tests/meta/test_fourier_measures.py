@@ -90,7 +90,7 @@ def test_the_fit_of_one_frequency_removes_the_other_and_keeps_phases():
 
 def test_right_and_wrong_frequencies_in_place_of_the_pre_activations():
     assert fourier.single_frequency_accuracy(adder(second=0.3)).value == 1
-    assert fourier.random_frequency_accuracy(adder()).value < 0.5
+    assert fourier.other_frequency_accuracy(adder()).value < 0.5
 
 
 def test_key_frequencies_are_those_that_neurons_read():
