@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -14,6 +14,9 @@ from aa_core.circuits.subject import Subject
 from aa_core.statistics import Measurement, NotApplicable, exact
 
 LEARNED = 0.95
+WINDOW = 0.25
+JUMP = 0.5
+MOST = 0.8
 
 
 @dataclass(frozen=True)
@@ -91,3 +94,34 @@ def crossing_order(
         before, after = trajectory.steps[first - 1 : first + 1]
         raise NotApplicable(f"both happen between steps {before} and {after}, with no checkpoint in between")
     return crossing_ratio(trajectory, early, late)
+
+
+class Rise(NamedTuple):
+    """How much a curve rises between two checkpoints, given by index."""
+
+    start: int
+    end: int
+    height: float
+
+
+def sudden_rise(trajectory: TrajectorySubject, values: Float[np.ndarray, " steps"]) -> Rise:
+    """The shortest window, relative to the steps at its end, with most (`MOST`) of the largest rise of any.
+
+    Windows are at most `WINDOW` of the steps at their end long, so that sudden means the same in a recipe that learns
+    faster.
+
+    Raises:
+        NotApplicable: no rise in a window reaches `JUMP`, but one does between neighbours further apart than that.
+    """
+    steps = np.array(trajectory.steps)
+    height = values - values[:, None]  # [start, end]
+    width = (steps - steps[:, None]) / np.maximum(steps, 1)
+    allowed = (width > 0) & (width <= WINDOW)
+    largest = height[allowed].max(initial=0)
+    apart = np.flatnonzero((np.diff(values) >= JUMP) & ~allowed.diagonal(1))
+    if largest < JUMP and len(apart):
+        before, after = steps[apart[0] : apart[0] + 2]
+        raise NotApplicable(f"steps {before} and {after} are too far apart to tell whether the rise is sudden")
+    chosen = np.where(allowed & (height >= MOST * largest), width, np.inf).argmin()
+    start, end = np.unravel_index(chosen, width.shape)
+    return Rise(int(start), int(end), float(height[start, end]))

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import fnmatch
 
-from aa_core.claims import accuracy, fourier, generalisation, identity, order, previous_token, probes, representation
+from aa_core.claims import (
+    accuracy,
+    addition,
+    fourier,
+    generalisation,
+    identity,
+    order,
+    previous_token,
+    probes,
+    refinement,
+    representation,
+    routing,
+    spike,
+)
 from aa_core.claims.claim import Claim
 from aa_core.errors import InputError
 from aa_core.statistics import FAMILY_ALPHA
@@ -12,10 +25,14 @@ from aa_core.statistics import FAMILY_ALPHA
 CLAIMS: tuple[Claim, ...] = (
     *accuracy.CLAIMS,
     *order.CLAIMS,
+    *spike.CLAIMS,
+    *refinement.CLAIMS,
     *previous_token.CLAIMS,
     *identity.CLAIMS,
+    *routing.CLAIMS,
     *representation.CLAIMS,
     *fourier.CLAIMS,
+    *addition.CLAIMS,
     *generalisation.CLAIMS,
     *probes.CLAIMS,
 )
