@@ -1,0 +1,170 @@
+"""Every claim against every control and symmetry: the matrix finds every kind of fault."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aa_core.circuits.dynamics import TrajectorySubject
+from aa_core.circuits.subject import Subject
+from aa_core.claims.claim import Claim, Criterion, Form
+from aa_core.claims.registry import CLAIMS, select_claims
+from aa_core.controls import (
+    CONTROLS,
+    SYMMETRIES,
+    TRAJECTORY_CONTROLS,
+    Control,
+    Symmetry,
+    control_matrix,
+    matrix_faults,
+    write_matrix,
+)
+from aa_core.controls.matrix import Group
+from aa_core.model.parameters import Parameters
+from aa_core.statistics import Measurement, at_least, exact
+from circuit_tests.meta.compiled_model import compiled_subject
+from circuit_tests.plugin import ModelUnderTest
+
+
+@pytest.fixture(scope="module")
+def good() -> Subject:
+    return compiled_subject()
+
+
+@pytest.fixture(scope="module")
+def run(good: Subject) -> TrajectorySubject:
+    """Learns to add at step 10 and to bind at step 100."""
+    untrained = CONTROLS["random"].apply(good, 1)
+    adds = CONTROLS["uniform-attention-0"].apply(good, 0)
+    return TrajectorySubject((0, 10, 100), (untrained, adds, good))
+
+
+def same(subject: Subject, seed: int) -> Parameters:
+    return subject.parameters
+
+
+def scaled(subject: Subject, seed: int) -> Parameters:
+    return {**subject.parameters, "embed.W_E": subject.parameters["embed.W_E"] * 3}
+
+
+def scale(subject: Subject) -> Measurement:
+    return exact(-float(subject.parameters["embed.W_E"].abs().max()))
+
+
+def crashing(subject: Subject) -> Measurement:
+    return exact(1 / (float(subject.parameters["embed.W_E"].abs().max()) - 3))
+
+
+def warning(subject: Subject) -> Measurement:
+    return exact(np.float64(0) / (float(subject.parameters["embed.W_E"].abs().max()) - 3))
+
+
+def claim(broken_by: tuple[str, ...] = ("win-permuted",), measure: object = scale, bound: float = -1.5) -> Claim:
+    return Claim("a/b", "", "", Form.LITERAL, Criterion("", measure, at_least(bound)), "", broken_by)  # pyright: ignore
+
+
+def faults(
+    good: Subject,
+    claim: Claim,
+    *,
+    breaks: bool = True,
+    harmless: bool = False,
+    symmetry: bool = True,
+) -> list[str]:
+    """Of one claim on W_E's largest entry, under controls and symmetries that change it or do not."""
+    controls = [
+        Control("win-permuted", "", scaled if breaks else same),
+        Control("variables-permuted", "", scaled if harmless else same, harmless=True),
+    ]
+    symmetries = [Symmetry("residual-rotated", "", same if symmetry else scaled)]
+    return matrix_faults(control_matrix(good, [claim], controls, symmetries))
+
+
+def test_no_faults(good: Subject) -> None:
+    assert faults(good, claim()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"breaks": False}, r"a/b holds under win-permuted, seed 0 .*, which was built to break it"),
+        ({"harmless": True}, r"a/b fails under variables-permuted, .*, which breaks nothing"),
+        ({"symmetry": False}, r"a/b fails under residual-rotated, .*, a symmetry, and holds without it"),
+        ({"claim": claim(("random",))}, "a/b names no control besides untrained weights"),
+        ({"claim": claim(("win-permuted", "gone"))}, "a/b names gone, which is no control"),
+        ({"claim": claim(("win-permuted", "qk1-rotated"))}, "a/b was not judged under qk1-rotated, which it names"),
+        ({"claim": claim(measure=crashing)}, "a/b crashes on win-permuted, seed 0: ZeroDivisionError"),
+        ({"claim": claim(measure=warning)}, "a/b crashes on win-permuted, seed 0: RuntimeWarning"),
+        ({"claim": claim(bound=0.5)}, "a/b does not hold on the model itself"),
+    ],
+)
+def test_every_kind_of_fault_is_found(good: Subject, options: dict[str, object], expected: str) -> None:
+    found = faults(good, **{"claim": claim(), **options})  # pyright: ignore
+    assert any(re.match(expected, fault) for fault in found), found
+
+
+def test_undecided_is_not_broken(good: Subject) -> None:
+    def wide(subject: Subject) -> Measurement:
+        return Measurement(scale(subject).value, n=10, spread=10.0)
+
+    assert "a/b undecided under win-permuted" in " ".join(faults(good, claim(measure=wide)))
+
+
+def test_rows_of_a_trajectory(run: TrajectorySubject) -> None:
+    controls = [CONTROLS["uniform-attention-0"], CONTROLS["win-permuted"], TRAJECTORY_CONTROLS["never-binds"]]
+    order = dataclasses.replace(
+        select_claims("order/0-var-before-1L")[0], broken_by=("never-binds", "uniform-attention-0")
+    )
+    claims = [*select_claims("previous-token/argmax"), order]
+    matrix = control_matrix(run, claims, controls, [SYMMETRIES["neurons-permuted"]])
+    rows = {(row.control, row.claim): row.verdict for row in matrix.rows}
+    assert rows == {
+        ("none", "previous-token/argmax"): "holds",
+        ("none", "order/0-var-before-1L"): "holds",
+        ("uniform-attention-0", "previous-token/argmax"): "fails",
+        ("uniform-attention-0", "order/0-var-before-1L"): "fails",
+        ("win-permuted", "previous-token/argmax"): "holds",
+        ("never-binds", "order/0-var-before-1L"): "fails",
+        ("neurons-permuted", "previous-token/argmax"): "holds",
+        ("neurons-permuted", "order/0-var-before-1L"): "holds",
+    }
+    assert matrix.breaks() == {
+        "uniform-attention-0": ["previous-token/argmax", "order/0-var-before-1L"],
+        "win-permuted": [],
+        "never-binds": ["order/0-var-before-1L"],
+    }
+
+
+def test_matrix_of_a_model_leaves_trajectories_out(good: Subject) -> None:
+    claims = select_claims("previous-token/argmax,order/0-var-before-1L")
+    matrix = control_matrix(good, claims, [TRAJECTORY_CONTROLS["never-binds"]], [])
+    assert [(row.claim, row.group) for row in matrix.rows] == [("previous-token/argmax", Group.ITSELF)]
+
+
+def test_matrix_file(good: Subject, tmp_path: Path) -> None:
+    undefined = claim(measure=lambda subject: exact(float("nan")))
+    matrix = control_matrix(good, [undefined], [Control("win-permuted", "", scaled)], [], seeds=(0, 1))
+    write_matrix(matrix, tmp_path / "a.json")
+    write_matrix(matrix, tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    read = json.loads((tmp_path / "a.json").read_text(), parse_constant=pytest.fail)
+    assert read["weights_sha256"] == matrix.weights
+    assert read["faults"] == matrix_faults(matrix)
+    assert read["breaks"] == [{"win-permuted": ["a/b"]}]
+    assert [(row["control"], row["seed"], row["value"]) for row in read["rows"]] == [
+        ("none", 0, None),
+        ("win-permuted", 0, None),
+        ("win-permuted", 1, None),
+    ]
+
+
+@pytest.mark.slow
+def test_controls_on_the_model_under_test(model_under_test: ModelUnderTest) -> None:
+    controls = [*CONTROLS.values(), *TRAJECTORY_CONTROLS.values()]
+    found = matrix_faults(control_matrix(model_under_test.subject, CLAIMS, controls, []))
+    assert not found, "\n".join(found)
