@@ -27,22 +27,30 @@ def _off_diagonal(block: np.ndarray) -> np.ndarray:
 
 def _spread(block: np.ndarray) -> float:
     """Standard deviation off the diagonal, at least what float32 can tell from 0 beside the largest entry."""
-    least = np.finfo(np.float32).eps * float(np.abs(block).max())
+    least = float(np.finfo(np.float32).eps) * float(np.abs(block).max())
     return max(float(_off_diagonal(block).std()), least, np.finfo(float).tiny)
 
 
-def identity_argmax(subject: Subject) -> Measurement:
-    """Share of variables whose row is largest on the diagonal."""
-    block = identity_block(subject)
+def diagonal_argmax(subject: Subject, block: Float[np.ndarray, "variables variables"]) -> Measurement:
+    """Share of variables whose row of a block is largest on the diagonal."""
     hits = block.argmax(1) == np.arange(len(block))
     missed = "".join(np.array(list(subject.task.variables))[~hits])
     return exact(hits.mean(), len(block), note=f"not for {missed}" if missed else "")
 
 
-def identity_z(subject: Subject) -> Measurement:
+def diagonal_z(block: Float[np.ndarray, "variables variables"]) -> Measurement:
     """(mean of the diagonal - mean off it) / standard deviation off it."""
-    block = identity_block(subject)
     return exact((np.diag(block).mean() - _off_diagonal(block).mean()) / _spread(block), len(block))
+
+
+def identity_argmax(subject: Subject) -> Measurement:
+    """`diagonal_argmax` of the identity block."""
+    return diagonal_argmax(subject, identity_block(subject))
+
+
+def identity_z(subject: Subject) -> Measurement:
+    """`diagonal_z` of the identity block."""
+    return diagonal_z(identity_block(subject))
 
 
 def identity_margins(subject: Subject) -> Float[np.ndarray, " variables"]:

@@ -9,6 +9,7 @@ from aa_core.claims import (
     addition,
     fourier,
     generalisation,
+    gradient,
     identity,
     order,
     previous_token,
@@ -35,6 +36,7 @@ CLAIMS: tuple[Claim, ...] = (
     *addition.CLAIMS,
     *generalisation.CLAIMS,
     *probes.CLAIMS,
+    *gradient.CLAIMS,
 )
 
 

@@ -1,0 +1,5 @@
+"""The gradient makes the identity block: claims of `aa_core.claims.gradient`."""
+
+from circuit_tests.plugin import claim_test
+
+test_gradient = claim_test("gradient")
