@@ -21,6 +21,8 @@ class NotApplicable(Exception):
 
 
 class Verdict(StrEnum):
+    """What is known of a claim."""
+
     HOLDS = "holds"
     FAILS = "fails"
     UNDECIDED = "undecided"
@@ -100,14 +102,17 @@ class Threshold:
 
 
 def at_least(bound: float) -> Threshold:
+    """Values of at least `bound`."""
     return Threshold(">=", bound)
 
 
 def above(bound: float) -> Threshold:
+    """Values above `bound`."""
     return Threshold(">", bound)
 
 
 def at_most(bound: float) -> Threshold:
+    """Values of at most `bound`."""
     return Threshold("<=", bound)
 
 

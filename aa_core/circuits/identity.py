@@ -28,7 +28,7 @@ def _off_diagonal(block: np.ndarray) -> np.ndarray:
 def _spread(block: np.ndarray) -> float:
     """Standard deviation off the diagonal, at least what float32 can tell from 0 beside the largest entry."""
     least = float(np.finfo(np.float32).eps) * float(np.abs(block).max())
-    return max(float(_off_diagonal(block).std()), least, np.finfo(float).tiny)
+    return max(float(_off_diagonal(block).std()), least, float(np.finfo(float).tiny))
 
 
 def diagonal_argmax(subject: Subject, block: Float[np.ndarray, "variables variables"]) -> Measurement:

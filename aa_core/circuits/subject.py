@@ -35,6 +35,7 @@ class DataConfig:
         pairs: operand pairs in comparisons between kinds.
         probe: sequences that probes are fitted on; they are scored on others.
         gradient: training-law sequences in the batch of which gradients are taken.
+        causal: sequences of each kind that are intervened on, at most `full_prefix`.
     """
 
     seed: int = 54321
@@ -43,6 +44,7 @@ class DataConfig:
     pairs: int = 1500
     probe: int = 3000
     gradient: int = 4096
+    causal: int = 1000
 
 
 class Run(NamedTuple):
@@ -53,6 +55,7 @@ class Run(NamedTuple):
 
     @property
     def predictions(self) -> Int[Tensor, " n"]:
+        """Most likely answer to each sequence."""
         return self.activations.logits.argmax(-1)
 
     @property
@@ -84,10 +87,12 @@ class Subject:
 
     @property
     def task(self) -> TaskConfig:
+        """Sizes of the task."""
         return self.split.task
 
     @cached_property
     def tables(self) -> Tables:
+        """The tables of the fast forward pass."""
         with torch.no_grad():
             return symbol_tables(self.task, self.parameters)
 
@@ -136,9 +141,11 @@ class Subject:
         return self._results[compute]
 
     def variable_embeddings(self) -> Float[Tensor, "n_variables d_model"]:
+        """Rows of `W_E` of the variables."""
         return self.parameters["embed.W_E"][self.task.first_variable_token :]
 
     def constant_embeddings(self) -> Float[Tensor, "modulus d_model"]:
+        """Rows of `W_E` of the constants."""
         return self.parameters["embed.W_E"][: self.task.modulus]
 
 

@@ -29,7 +29,7 @@ CLAIMS = tuple(
         paper="The trained model solves 0-, 1- and 2-variable sequences.",
         form=Form.CONTROLLED,
         criterion=solves(kind),
-        evidence="authors' final .994 to 1.000; a model that adds but binds at random is at 1/6 (1-var) and 1/15 (2-var)",
+        evidence="authors' final .994 to 1.000; a model that adds but binds at random: 1/6 (1-var), 1/15 (2-var)",
         broken_by=BROKEN_BY[kind],
     )
     for kind in KINDS

@@ -67,6 +67,7 @@ class Claim:
 
     @property
     def family(self) -> str:
+        """First part of the id."""
         return self.id.split("/")[0]
 
     @property

@@ -49,7 +49,17 @@ class HookedAssignAndAdd(HookedRootModule):
 
 
 class _Weights(nn.Module):
-    """Parameters whose names start with `prefix`."""
+    """Parameters whose names start with `prefix`; which of these there are depends on it."""
+
+    W_E: Tensor
+    W_pos: Tensor
+    W_U: Tensor
+    W_Q: Tensor
+    W_K: Tensor
+    W_V: Tensor
+    W_O: Tensor
+    W_in: Tensor
+    W_out: Tensor
 
     def __init__(self, shapes: dict[str, tuple[int, ...]], prefix: str) -> None:
         super().__init__()

@@ -56,22 +56,27 @@ class TaskConfig:
 
     @property
     def plus_token(self) -> int:
+        """Token of `+`."""
         return self.modulus
 
     @property
     def equals_token(self) -> int:
+        """Token of `=`."""
         return self.modulus + 1
 
     @property
     def pad_token(self) -> int:
+        """Token of PAD."""
         return self.modulus + 2
 
     @property
     def first_variable_token(self) -> int:
+        """Token of the first variable; the others follow."""
         return self.modulus + 3
 
     @property
     def d_vocab(self) -> int:
+        """Number of tokens."""
         return self.first_variable_token + self.n_variables
 
     @property
@@ -81,18 +86,22 @@ class TaskConfig:
 
     @property
     def plus_position(self) -> int:
+        """Position of `+`."""
         return self.n_ctx - 4
 
     @property
     def left_position(self) -> int:
+        """Position of the left operand."""
         return self.n_ctx - 3
 
     @property
     def right_position(self) -> int:
+        """Position of the right operand."""
         return self.n_ctx - 2
 
     @property
     def equals_position(self) -> int:
+        """Position of `=`, the last."""
         return self.n_ctx - 1
 
     def variable_index(self, name: str) -> int:

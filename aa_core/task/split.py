@@ -66,6 +66,7 @@ class Split:
 
     @property
     def n_train_pairs(self) -> int:
+        """Number of training pairs, `floor(f * modulus**2)`."""
         return math.floor(self.config.train_fraction * self.task.modulus * self.task.modulus)
 
     @cached_property
