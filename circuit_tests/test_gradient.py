@@ -1,4 +1,4 @@
-"""The gradient makes the identity block: claims of `aa_core.claims.gradient`."""
+"""The pull of the loss on the QK circuit: claims of `aa_core.claims.gradient`."""
 
 from circuit_tests.plugin import claim_test
 

@@ -1,4 +1,4 @@
-"""What linear probes read off the residual stream: claims of `aa_core.claims.probes`."""
+"""What linear probes read, and where: claims of `aa_core.claims.probes`."""
 
 from circuit_tests.plugin import claim_test
 
