@@ -145,6 +145,9 @@ def test_a_pool_depends_on_its_name_and_seed_alone() -> None:
     )
     assert first == again
     assert len(set(first)) == 27, "names and seeds all differ"
+    for kinds in ("1-var", "2-var"):
+        seen, held_out = (drawn(PAPER, f"{kinds}/{pairs}", 50, 0).variables for pairs in ("seen", "held-out"))
+        assert not np.array_equal(seen, held_out), f"the {kinds} pools are drawn independently"
 
 
 @pytest.mark.parametrize("name", ["paper", "small", "long"])
