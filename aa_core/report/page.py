@@ -30,8 +30,13 @@ def html_report(subject: Record, claims: Sequence[Record], judged: Subject | Tra
         judged: the model or models that the figures show.
 
     Raises:
-        InputError: the figures cannot be drawn, since the task is too small for the sequences that they need.
+        InputError: the task is too small for the sequences that the figures need.
     """
+    return page(subject, claims, plots(judged))
+
+
+def page(subject: Record, claims: Sequence[Record], figures: Sequence[Plot]) -> str:
+    """The page around figures that are drawn already."""
     style = files("aa_core.report").joinpath("page.css").read_text(encoding="utf-8")
     return f"""<!doctype html>
 <html lang="en">
@@ -55,7 +60,7 @@ def html_report(subject: Record, claims: Sequence[Record], judged: Subject | Tra
 <p>{_how_to_read()}</p>
 {_claims(claims)}
 <h2>Figures</h2>
-{_figures(plots(judged), subject)}
+{_figures(figures, subject)}
 </main>
 </body>
 </html>

@@ -1,0 +1,105 @@
+"""Figures show what was measured."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import torch
+
+from aa_core.circuits.accuracy import pool_accuracy
+from aa_core.circuits.dynamics import TrajectorySubject
+from aa_core.circuits.fourier import neuron_frequencies
+from aa_core.circuits.subject import DataConfig, Subject
+from aa_core.report.plots import accuracies, example, frequencies, learning, plots
+from aa_core.report.svg import heat, logarithmic, panel
+from aa_core.task.problems import problem_from_tokens
+from aa_core.task.sampling import POOLS, Kind
+from aa_core.task.split import Split, SplitConfig
+from circuit_tests.meta.checkpoint_files import SPLIT, TASK, small_parameters
+from circuit_tests.meta.html_reader import Reader, words
+
+DATA = DataConfig(full_prefix=40, pool=40, pairs=12)
+
+
+def subject(seed: int = 0, split: SplitConfig = SPLIT) -> Subject:
+    return Subject(small_parameters(seed), Split(TASK, split), DATA)
+
+
+def cells(svg: str) -> list[tuple[str, float]]:
+    """Colour and opacity of each cell that is not clear."""
+    found = re.findall(r"fill: var\(--(positive|negative)\)(?:; fill-opacity: ([\d.]+))?", svg)
+    return [(name, float(opacity or 1)) for name, opacity in found]
+
+
+def test_figures_of_a_trajectory_are_those_of_its_last_model_and_of_learning():
+    *model, last = plots(TrajectorySubject((0, 3), (subject(1), subject())))
+    assert model == plots(subject())
+    assert len(model) == 6
+    assert last.title == "Learning"
+
+
+def test_pool_accuracies_are_those_measured():
+    judged = subject()
+    text = words(accuracies(judged).panels[0])
+    for name in POOLS:
+        assert name in text
+        assert f"{pool_accuracy(judged, name).value:.3f}" in text, name
+
+
+def test_pools_that_the_split_lacks():
+    judged = subject(split=SplitConfig(1.0, never_left="e", never_right=""))
+    text = words(accuracies(judged).panels[0])
+    assert text.count("the split has no such sequence") == 4, "three held-out pools, and both letters restricted"
+
+
+def test_example_shows_both_patterns():
+    judged = subject()
+    run = judged.full_prefix(Kind.TWO)
+    (svg,) = example(judged).panels
+    weights = torch.cat([run.activations.pattern0[0].flatten(), run.activations.pattern1[0]]).numpy()
+    weights = weights[weights > 0]
+    np.testing.assert_allclose([opacity for _, opacity in cells(svg)], weights, atol=1e-5)
+    problem = problem_from_tokens(TASK, run.sequences.tokens[0])
+    labels = [*(f"{letter} {value}" for letter, value in problem.assignments), "+", problem.left, problem.right, "="]
+    assert " ".join(map(str, labels)) in words(svg)
+
+
+def test_neurons_that_are_never_on_are_not_drawn():
+    silent = Subject(small_parameters() | {"blocks.1.mlp.W_in": torch.zeros(16, 32)}, Split(TASK, SPLIT), DATA)
+    for judged in (subject(), silent):
+        points = frequencies(judged).panels[0].count('href="#neurons-C')
+        assert points == judged.once(neuron_frequencies).live.sum()
+    assert points == 0, "the silent model has neurons that are on"
+
+
+def test_step_0_has_a_place():
+    curve = TrajectorySubject((0, 3), (subject(1), subject()))
+    later = TrajectorySubject((1, 3), curve.subjects)
+    assert learning(curve).panels == learning(later).panels
+    assert "Step 0 is drawn at 1" in learning(curve).caption
+    assert "Step 0" not in learning(later).caption
+
+
+def test_heat_is_opacity():
+    values = np.array([[2.0, -1.0], [0.5, 0.0]])
+    svg = panel("x", "d", lambda figure: heat(figure.subplots(), values, 2))
+    assert cells(svg) == [("positive", 1), ("negative", 0.5), ("positive", 0.25)]
+
+
+def test_panel_is_described_and_sizes_with_the_page():
+    ((tag, attributes), *_) = Reader(panel("x", 'a "b" < c', lambda figure: None)).elements
+    assert (tag, attributes["role"], attributes["aria-label"]) == ("svg", "img", 'a "b" < c')
+    assert attributes.keys() == {"role", "aria-label", "viewbox"}, "a width or height would fix its size"
+
+
+def test_logarithmic_axis_has_plain_numbers():
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        axes.plot([1, 10000], [0, 1])
+        logarithmic(axes)
+
+    text = words(panel("x", "d", draw))
+    assert re.search(r"\b10000\b", text)
+    assert "$" not in text
