@@ -1,0 +1,35 @@
+"""`aa claims`: what can be claimed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser("claims", help="list the claims, or write them to a page")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page with all that is known of each")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print ids and statements, or write the page."""
+    from rich.table import Table
+
+    from aa_core.claims.registry import CLAIMS
+    from aa_core.files import write_atomically
+    from aa_core.report.claims_page import claims_page
+    from aa_core.report.table import terminal
+
+    if options.markdown is not None:
+        write_atomically(options.markdown, claims_page().encode())
+        return 0
+    table = Table(box=None, pad_edge=False)
+    for column in ("claim", "form", "statement"):
+        table.add_column(column, overflow="fold")
+    for claim in CLAIMS:
+        table.add_row(claim.id, claim.form, claim.statement)
+    terminal().print(table, markup=False)
+    return 0
