@@ -131,14 +131,15 @@ class Subject:
         return self.run(grid_sequences(self.task))
 
     @cached_property
-    def _results(self) -> dict[Callable[..., Any], Any]:
+    def _results(self) -> dict[Any, Any]:
         return {}
 
-    def once(self, compute: Callable[[Subject], T]) -> T:
-        """`compute(self)`, computed on the first call alone; `compute` must be a function of the module level."""
-        if compute not in self._results:
-            self._results[compute] = compute(self)
-        return self._results[compute]
+    def once(self, compute: Callable[..., T], **arguments: Any) -> T:
+        """`compute(self, **arguments)`, computed on the first call alone; a function of the module level."""
+        key = (compute, *sorted(arguments.items()))
+        if key not in self._results:
+            self._results[key] = compute(self, **arguments)
+        return self._results[key]
 
     def variable_embeddings(self) -> Float[Tensor, "n_variables d_model"]:
         """Rows of `W_E` of the variables."""

@@ -7,10 +7,12 @@ import fnmatch
 from aa_core.claims import (
     accuracy,
     addition,
+    causal,
     fourier,
     generalisation,
     gradient,
     identity,
+    isolated_circuit,
     order,
     previous_token,
     probes,
@@ -37,6 +39,8 @@ CLAIMS: tuple[Claim, ...] = (
     *generalisation.CLAIMS,
     *probes.CLAIMS,
     *gradient.CLAIMS,
+    *causal.CLAIMS,
+    *isolated_circuit.CLAIMS,
 )
 
 
