@@ -91,5 +91,3 @@ def equals_top_two(subject: Subject, layer: int, kind: Kind) -> Measurement:
 def equals_smaller_weight(subject: Subject, layer: int, kind: Kind) -> Measurement:
     """Mean of the smaller of the two weights."""
     return mean(equals_operand_weights(subject, layer, kind).min(1))
-
-
