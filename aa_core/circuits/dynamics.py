@@ -13,10 +13,10 @@ from jaxtyping import Float
 from aa_core.circuits.subject import Subject
 from aa_core.statistics import Measurement, NotApplicable, exact
 
-LEARNED = 0.95
-WINDOW = 0.25
-JUMP = 0.5
-MOST = 0.8
+LEARNED = 0.95  # accuracy
+WINDOW = 0.25  # longest span that counts as one moment, relative to the steps at its end
+JUMP = 0.5  # rise of an accuracy
+MOST = 0.8  # of a rise
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,12 @@ def first_reached(values: Float[np.ndarray, " steps"], level: float = LEARNED) -
 def crossing_ratio(
     trajectory: TrajectorySubject, early: Float[np.ndarray, " steps"], late: Float[np.ndarray, " steps"]
 ) -> Measurement:
-    """First step at which `late` reaches .95, divided by the first at which `early` does.
+    """First step at which `late` reaches .95, divided by the first at which `early` does; nan where either never does.
 
-    nan where either never does. Steps count from 1 here, so that a ratio exists at step 0.
+    Step 0 counts as step 1.
+
+    Raises:
+        NotApplicable: both happen between the same two checkpoints, which are further apart than `WINDOW`.
     """
     first, second = first_reached(early), first_reached(late)
     steps = trajectory.steps
@@ -78,22 +81,11 @@ def crossing_ratio(
     note = f"first {words[0]}, then {words[1]}"
     if first is None or second is None:
         return exact(float("nan"), len(steps), note=note)
+    if first == second > 0 and steps[first] - steps[first - 1] > WINDOW * steps[first]:
+        raise NotApplicable(
+            f"both happen between steps {steps[first - 1]} and {steps[first]}, with no checkpoint in between"
+        )
     return exact(max(steps[second], 1) / max(steps[first], 1), len(steps), note=note)
-
-
-def crossing_order(
-    trajectory: TrajectorySubject, early: Float[np.ndarray, " steps"], late: Float[np.ndarray, " steps"]
-) -> Measurement:
-    """`crossing_ratio` where the order of the two must show.
-
-    Raises:
-        NotApplicable: both happen between the same two checkpoints.
-    """
-    first, second = first_reached(early), first_reached(late)
-    if first is not None and first == second and first > 0:
-        before, after = trajectory.steps[first - 1 : first + 1]
-        raise NotApplicable(f"both happen between steps {before} and {after}, with no checkpoint in between")
-    return crossing_ratio(trajectory, early, late)
 
 
 class Rise(NamedTuple):
@@ -107,8 +99,7 @@ class Rise(NamedTuple):
 def sudden_rise(trajectory: TrajectorySubject, values: Float[np.ndarray, " steps"]) -> Rise:
     """The shortest window, relative to the steps at its end, with most (`MOST`) of the largest rise of any.
 
-    Windows are at most `WINDOW` of the steps at their end long, so that sudden means the same in a recipe that learns
-    faster.
+    Windows are at most `WINDOW` long, so that sudden means the same in a recipe that learns faster.
 
     Raises:
         NotApplicable: no rise in a window reaches `JUMP`, but one does between neighbours further apart than that.

@@ -173,19 +173,21 @@ def last_held_letter(trajectory: TrajectorySubject) -> Held | None:
     """The last such letter before all letters work, or None where the unrestricted letters never work.
 
     Raises:
-        NotApplicable: there is no such checkpoint, or the split restricts no letter.
+        NotApplicable: there is no such checkpoint, letters fail to the end, or the split restricts no letter.
     """
     others = trajectory.curve(least_letter, roles=ONE_VARIABLE, is_restricted=False)
     if (others < WORKS).all():
         return None
     all_work = first_reached(trajectory.curve(least_letter, roles=ONE_VARIABLE, is_restricted=True), WORKS)
+    if all_work is None:
+        raise NotApplicable("some restricted letter fails to the end, so the last one to work is not known")
     split = trajectory.final.split
     curves = {
         (letter, side): trajectory.curve(letter_accuracy, letter=letter, side=side)
         for side in (0, 1)
         for letter in split.restricted_variables(side).tolist()
     }
-    for index in reversed(range(len(others) if all_work is None else all_work)):
+    for index in reversed(range(all_work)):
         (letter, side), curve = min(curves.items(), key=lambda item: item[1][index])
         if others[index] >= WORKS and curve[index] <= FAILS:
             return Held(index, letter, side)

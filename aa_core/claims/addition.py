@@ -15,7 +15,14 @@ from aa_core.statistics import at_least
 from aa_core.task.sampling import Kind
 
 PAPER = "The second layer's OV circuit and MLP alone add two constants modulo 59 (circuit description, addition)."
-BROKEN_BY = ("win-permuted", "constants-permuted", "ov1-rows-shuffled", "random")
+BROKEN_BY = (
+    "win-permuted",
+    "constants-permuted",
+    "ov1-rows-shuffled",
+    "output-phases-shuffled",
+    "top-5-frequencies-removed",
+    "random",
+)
 
 CLAIMS = (
     Claim(
@@ -58,7 +65,7 @@ CLAIMS = (
         ),
         evidence="authors' late checkpoints 1.000; .02 at step 3201 and .21 at 5301, where the right operand of the "
         "donor is added instead: until the spike the model adds with another circuit; random .02",
-        broken_by=("win-permuted", "constants-permuted", "random"),
+        broken_by=BROKEN_BY,
     ),
     Claim(
         id="addition/attention-output-is-enough",

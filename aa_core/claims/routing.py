@@ -11,9 +11,9 @@ from aa_core.task.sampling import KINDS, Kind
 
 OPERANDS = "In the first layer `=` attends to the two operands (circuit description, layer 1)."
 SOURCES = "In the second layer `=` attends to the constants assigned to its operands (circuit description, layer 2)."
-QK0 = ("uniform-attention-0", "random")
+QK0 = ("uniform-attention-0", "equals-ignores-left", "equals-ignores-right", "random")
 QK1 = ("qk1-rotated", "qk1-rows-shuffled", "random")
-BINDING = ("uniform-attention-0", "variables-equal", "qk1-rotated", "qk1-rows-shuffled", "random")
+BINDING = ("uniform-attention-0", "positions-permuted", "ov0-without-variables", "variables-equal", *QK1)
 SOURCE_WEIGHT = {Kind.ZERO: 0.18, Kind.LEFT: 0.18, Kind.RIGHT: 0.18, Kind.TWO: 0.14}
 
 

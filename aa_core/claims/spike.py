@@ -16,7 +16,7 @@ from aa_core.statistics import Measurement, at_least, exact
 from aa_core.task.sampling import Kind
 
 PAPER = "Accuracy with variables rises in a spike, together with the circuit that binds them (training dynamics)."
-BROKEN_BY = ("random-trajectory", "reversed-trajectory")
+BROKEN_BY = ("reversed-trajectory", "constant-trajectory", "never-binds", "random-trajectory")
 
 
 def _spike(trajectory: TrajectorySubject) -> Rise:
@@ -122,7 +122,7 @@ CLAIMS = (
             at_least(0.95),
         ),
         evidence="authors' run 1.000 from step 3201 on; lr 3e-3 1.000 at step 800",
-        broken_by=BROKEN_BY,
+        broken_by=(*BROKEN_BY, "previous-token-late", "all-at-once"),
         scope=Scope.TRAJECTORY,
     ),
 )
