@@ -9,11 +9,13 @@ from aa_core.claims.claim import Claim, Criterion, Form
 from aa_core.statistics import at_least
 from aa_core.task.sampling import KINDS, Kind
 
+ADDITION = ("win-permuted", "constants-permuted", "ov1-rows-shuffled", "output-phases-shuffled", "random")
+BINDING = ("uniform-attention-0", "positions-permuted", "variables-equal", "ov0-without-variables", "qk1-rotated")
 BROKEN_BY = {
-    Kind.ZERO: ("win-permuted", "random"),
-    Kind.LEFT: ("uniform-attention-0", "variables-equal", "win-permuted", "random"),
-    Kind.RIGHT: ("uniform-attention-0", "variables-equal", "win-permuted", "random"),
-    Kind.TWO: ("uniform-attention-0", "variables-equal", "win-permuted", "random"),
+    Kind.ZERO: ADDITION,
+    Kind.LEFT: (*BINDING, "equals-ignores-left", *ADDITION),
+    Kind.RIGHT: (*BINDING, "equals-ignores-right", *ADDITION),
+    Kind.TWO: (*BINDING, "equals-ignores-left", "equals-ignores-right", *ADDITION),
 }
 
 

@@ -38,7 +38,7 @@ CLAIMS = (
             "mean over live neurons of the variance explained by the best frequency", mean_neuron_r2, at_least(0.5)
         ),
         evidence="authors' late checkpoints .62; random .14, OV rows shuffled .30; only 28 % of neurons reach .85",
-        broken_by=BROKEN_BY,
+        broken_by=(*BROKEN_BY, "sums-looked-up"),
     ),
     Claim(
         id="fourier/weighted-r2",
@@ -49,7 +49,7 @@ CLAIMS = (
             "the same, neurons weighted by what they add to the logits", weighted_neuron_r2, at_least(0.75)
         ),
         evidence="authors' late checkpoints .849 to .853; random .14, OV rows shuffled .29; .74 at step 401",
-        broken_by=BROKEN_BY,
+        broken_by=(*BROKEN_BY, "sums-looked-up"),
     ),
     Claim(
         id="fourier/single-frequency-is-enough",
@@ -65,7 +65,7 @@ CLAIMS = (
             Criterion("the same with the next key frequency for each neuron", other_frequency_accuracy, at_most(0.4)),
         ),
         evidence="authors' late checkpoints 1.000 (next key .03 to .04); random and broken .02; .911 at step 401",
-        broken_by=(*BROKEN_BY, "win-permuted"),
+        broken_by=(*BROKEN_BY, "win-permuted", "output-phases-shuffled", "sums-looked-up"),
     ),
     Claim(
         id="fourier/output-phase",
@@ -74,7 +74,7 @@ CLAIMS = (
         form=Form.CONTROLLED,
         criterion=Criterion("weighted mean cosine of output phase - sum of input phases", output_phase, at_least(0.9)),
         evidence="authors' late checkpoints .983; random -.01, W_in permuted .08, constants permuted -.12",
-        broken_by=(*BROKEN_BY, "win-permuted"),
+        broken_by=(*BROKEN_BY, "win-permuted", "output-phases-shuffled"),
     ),
     Claim(
         id="fourier/output-r2",
@@ -87,7 +87,7 @@ CLAIMS = (
             at_least(0.75),
         ),
         evidence="authors' late checkpoints .887 to .902; random .04, W_in permuted .08; .655 at step 401",
-        broken_by=(*BROKEN_BY, "win-permuted"),
+        broken_by=(*BROKEN_BY, "win-permuted", "sums-looked-up"),
     ),
     Claim(
         id="fourier/key-frequencies",
@@ -97,7 +97,7 @@ CLAIMS = (
         criterion=FEW,
         conditions=(Criterion("number of key frequencies", key_frequency_count, at_least(4)),),
         evidence="authors' run 10 from step 3201 on, 4 at step 401; random 18 to 25, constants permuted 16 to 18",
-        broken_by=("constants-permuted", "random"),
+        broken_by=("constants-permuted", "sums-looked-up", "random"),
     ),
     Claim(
         id="fourier/key-energy",
@@ -121,7 +121,7 @@ CLAIMS = (
         ),
         conditions=(FEW,),
         evidence="authors' late checkpoints .996 to 1.000; random .02; .844 at step 401",
-        broken_by=(*BROKEN_BY, "win-permuted", "top-5-frequencies-removed"),
+        broken_by=(*BROKEN_BY, "win-permuted", "output-phases-shuffled", "top-5-frequencies-removed"),
     ),
     Claim(
         id="fourier/key-frequencies-needed",
@@ -131,7 +131,7 @@ CLAIMS = (
         criterion=Criterion("accuracy on all sums without the key frequencies", excluded_accuracy, at_most(0.05)),
         conditions=(Criterion("the same without as many random other ones", other_excluded_accuracy, at_least(0.98)),),
         evidence="authors' late checkpoints .016 to .021 (chance .017) and .996 to 1.000; random at chance in both",
-        broken_by=(*BROKEN_BY, "win-permuted", "top-5-frequencies-removed"),
+        broken_by=(*BROKEN_BY, "win-permuted", "sums-looked-up", "top-5-frequencies-removed"),
     ),
     Claim(
         id="fourier/every-written-frequency-delivered",

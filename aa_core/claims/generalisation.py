@@ -7,12 +7,14 @@ from functools import partial
 from aa_core.circuits.accuracy import held_out_zero_variable, pool_accuracy
 from aa_core.claims.claim import Claim, Criterion, Form
 from aa_core.statistics import at_least
-from aa_core.task.sampling import Kind
+from aa_core.task.sampling import POOLS, Kind
 
 PAPER = "The model answers constant pairs and variable positions that it never saw (out of distribution)."
 EVIDENCE = "authors' run, 200 checkpoints from step 20001 on: "
-ADDITION = ("win-permuted", "random")
-BINDING = ("uniform-attention-0", "variables-equal", "win-permuted", "random")
+HELD_OUT = ("sums-looked-up",)
+RESTRICTED = ("restricted-letters-unseen",)
+ADDITION = (*HELD_OUT, "win-permuted", "constants-permuted", "random")
+BINDING = ("uniform-attention-0", "variables-equal", "qk1-rotated", "win-permuted", "random")
 
 
 def _pool_claim(pool: str, bound: float, evidence: str, statement: str, kind: Kind | None = None) -> Claim:
@@ -28,7 +30,7 @@ def _pool_claim(pool: str, bound: float, evidence: str, statement: str, kind: Ki
             at_least(bound),
         ),
         evidence=EVIDENCE + evidence,
-        broken_by=BINDING,
+        broken_by=(*BINDING, *HELD_OUT * POOLS[pool].held_out, *RESTRICTED * bool(POOLS[pool].restricted)),
     )
 
 

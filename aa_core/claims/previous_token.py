@@ -12,7 +12,7 @@ from aa_core.claims.claim import Claim, Criterion, Form
 from aa_core.statistics import at_least
 
 PAPER = "In the first layer each constant attends to the variable before it (circuit description, layer 1)."
-BROKEN_BY = ("uniform-attention-0", "positions-permuted", "random")
+BROKEN_BY = ("uniform-attention-0", "positions-permuted", "one-letter-bound", "random")
 
 CLAIMS = (
     Claim(
@@ -26,7 +26,7 @@ CLAIMS = (
             at_least(0.98),
         ),
         evidence="authors' late checkpoints 1.000; random .20, uniform attention .167, positions permuted .67",
-        broken_by=BROKEN_BY,
+        broken_by=(*BROKEN_BY, "one-letter-unbound", "one-position-unbound"),
     ),
     Claim(
         id="previous-token/weight",
@@ -37,7 +37,7 @@ CLAIMS = (
             "mean weight of assigned constants on the previous position", previous_token_weight, at_least(0.85)
         ),
         evidence="authors' late checkpoints .918 to .962; random .20, positions permuted .55",
-        broken_by=BROKEN_BY,
+        broken_by=(*BROKEN_BY, "one-position-unbound"),
     ),
     Claim(
         id="previous-token/every-variable",
@@ -46,7 +46,7 @@ CLAIMS = (
         form=Form.CONTROLLED,
         criterion=Criterion("least mean weight over variables", previous_token_weight_by_variable, at_least(0.75)),
         evidence="authors' late checkpoints .841 to .948; random .20, positions permuted .51",
-        broken_by=BROKEN_BY,
+        broken_by=(*BROKEN_BY, "one-letter-unbound"),
     ),
     Claim(
         id="previous-token/every-position",
@@ -57,6 +57,6 @@ CLAIMS = (
             "least mean weight over positions, on the pools", previous_token_weight_by_position, at_least(0.75)
         ),
         evidence="authors' late checkpoints .862 to .924; random and positions permuted .08",
-        broken_by=BROKEN_BY,
+        broken_by=(*BROKEN_BY, "one-position-unbound"),
     ),
 )
