@@ -25,7 +25,7 @@ ALPHA = 1e-6
 SPLITS = {
     "paper": Split(TaskConfig(), SplitConfig()),
     "small": Split(TaskConfig(7, 4, 2, 11), SplitConfig(never_left="d", never_right="a")),
-    "long": Split(TaskConfig(13, 6, 5, 23), SplitConfig(never_left="ef", never_right="ab", two_variable_frequency=2)),
+    "long": Split(TaskConfig(13, 6, 5, 23), SplitConfig(never_left="ef", never_right="ab", two_variable_frequency=2.0)),
     # So small that all of its sequences can be listed with their probabilities.
     "tiny": Split(
         TaskConfig(2, 3, 2, 9),
@@ -53,7 +53,7 @@ def uniform(outcomes: Iterable[Outcome]) -> dict[Outcome, float]:
 
 
 def of_kind(sequences: Sequences, kind: Kind) -> Sequences:
-    return sequences[[KINDS[code] == kind for code in kind_codes(sequences)]]  # pyright: ignore[reportArgumentType]
+    return sequences[np.array(kind_codes(sequences)) == KINDS.index(kind)]
 
 
 def kind_codes(sequences: Sequences) -> list[int]:
