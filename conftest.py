@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import hypothesis
 import pytest
 
 from circuit_tests import plugin
 
-hypothesis.settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("default")
 
 

@@ -24,7 +24,7 @@ class SplitConfig:
             1-variable sequences with the variable on one given side, at least 0.
         never_left: letters that training never puts on the left of `+`.
         never_right: letters that training never puts on the right of `+`.
-        seed: seed of the draw of training pairs.
+        seed: seed of the draw of training pairs, at least 0.
 
     Raises:
         InputError: a value is out of range.
@@ -41,6 +41,8 @@ class SplitConfig:
             raise InputError(f"train_fraction is {self.train_fraction}, expected 0 < f <= 1")
         if not 0 <= self.two_variable_frequency < math.inf:
             raise InputError(f"two_variable_frequency is {self.two_variable_frequency}, expected at least 0")
+        if self.seed < 0:  # random.Random takes the absolute value, so -1 would be another name of 1
+            raise InputError(f"the split's seed is {self.seed}, expected at least 0")
 
 
 @dataclass(frozen=True)
