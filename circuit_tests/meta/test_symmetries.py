@@ -42,19 +42,19 @@ EXACT = [name for name in SYMMETRIES if name != "letters-renamed"]
 @pytest.fixture(scope="module")
 def untrained() -> Subject:
     """A model at which every weight matters, with patterns far from uniform."""
-    data = DataConfig(full_prefix=100, pool=100, pairs=30, probe=200, gradient=256)
-    return Subject(initial_parameters(TASK, ModelConfig(16, 12, 32), 1.6, 0), SPLIT, data)
+    return Subject(initial_parameters(TASK, ModelConfig(16, 12, 32), 1.6, 0), SPLIT)
 
 
 @pytest.fixture(scope="module")
 def trained() -> Subject:
-    """The compiled model with a little noise, so that no measured value rests on rounding alone."""
+    """The compiled model with a little noise, so that no measured value rests on rounding alone, on little data."""
     good = compiled_subject()
     generator = torch.Generator().manual_seed(0)
     noisy = {
         name: weight + 0.01 * torch.randn(weight.shape, generator=generator) for name, weight in good.parameters.items()
     }
-    return dataclasses.replace(good, parameters=noisy)
+    data = DataConfig(full_prefix=50, pool=50, pairs=20, probe=150, gradient=128)
+    return dataclasses.replace(good, parameters=noisy, data=data)
 
 
 def logits(parameters: Parameters, tokens: Tensor) -> Tensor:
@@ -137,27 +137,29 @@ def values(subject: Subject | TrajectorySubject) -> dict[tuple[str, str], float]
 def moved(old: dict[tuple[str, str], float], new: dict[tuple[str, str], float], tolerance: float) -> list[str]:
     """Values that differ by more than a tolerance, relative above 1."""
     assert old.keys() == new.keys(), "a symmetry changed which claims apply"
-    return [
-        f"{claim}, {quantity}: {before} became {after}"
-        for (claim, quantity), before in old.items()
-        if not (math.isnan(before) and math.isnan(after := new[claim, quantity]))
-        and not abs((after := new[claim, quantity]) - before) <= tolerance * max(1, abs(before))
-    ]
+    changed = []
+    for (claim, quantity), before in old.items():
+        after = new[claim, quantity]
+        # A random vector is another one in another basis; only its law stays.
+        allowed = max(tolerance, 0.1) if "random vectors" in quantity else tolerance * max(1, abs(before))
+        if not abs(after - before) <= allowed and not (math.isnan(before) and math.isnan(after)):
+            changed.append(f"{claim}, {quantity}: {before} became {after}")
+    return changed
 
 
 @pytest.fixture(scope="module")
-def measured(untrained: Subject, trained: Subject) -> dict[str, tuple[Subject, dict[tuple[str, str], float]]]:
-    return {"untrained": (untrained, values(untrained)), "trained": (trained, values(trained))}
+def measured(trained: Subject) -> dict[tuple[str, str], float]:
+    return values(trained)
 
 
-@pytest.mark.parametrize("model", ["untrained", "trained"])
 @pytest.mark.parametrize("name", EXACT)
-def test_measured_values_stay(
-    measured: dict[str, tuple[Subject, dict[tuple[str, str], float]]], model: str, name: str
-) -> None:
-    subject, before = measured[model]
-    changed = moved(before, values(SYMMETRIES[name].apply(subject, 0)), 2e-3)
+def test_measured_values_stay(trained: Subject, measured: dict[tuple[str, str], float], name: str) -> None:
+    changed = moved(measured, values(SYMMETRIES[name].apply(trained, 0)), 2e-3)
     assert not changed, "\n".join(changed)
+
+
+def test_what_is_no_symmetry_shows_in_the_values(trained: Subject, measured: dict[tuple[str, str], float]) -> None:
+    assert len(moved(measured, values(CONTROLS["qk1-rotated"].apply(trained, 0)), 2e-3)) > 10
 
 
 @pytest.mark.slow
