@@ -71,6 +71,7 @@ def test_own_file_is_an_ordinary_safetensors_file(tmp_path: Path) -> None:
 
 def test_weights_in_training_can_be_saved(tmp_path: Path) -> None:
     trained = {name: tensor.clone().requires_grad_() for name, tensor in small_parameters().items()}
+    assert weights_sha256(trained) == weights_sha256(small_parameters())
     save_checkpoint(tmp_path / "x.safetensors", trained, small_config(), 0)
     assert_holds(load_checkpoint(tmp_path / "x.safetensors"), small_parameters())
 

@@ -56,6 +56,7 @@ def test_run_folder(tmp_path: Path) -> None:
     (tmp_path / "state.safetensors").write_bytes(b"optimizer state, not a checkpoint")
     trajectory = load_trajectory(tmp_path)
     assert [checkpoint.step for checkpoint in trajectory] == [0, 5, 50]
+    assert trajectory.path == tmp_path
     assert trajectory.split == Split(TASK, small_config().split)
     inner = load_trajectory(tmp_path / "checkpoints")
     assert [checkpoint.sha256 for checkpoint in inner] == [checkpoint.sha256 for checkpoint in trajectory]
