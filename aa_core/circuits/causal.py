@@ -2,7 +2,8 @@
 
 Each exchange is made on full prefixes of distinct values, and comes with the answer that it should bring about, its
 *counterfactual*. One queried variable x is exchanged with an assigned variable y that the problem does not ask for; in
-2-variable sequences x stands left or right at random.
+2-variable sequences x stands left or right at random. y is a variable that training puts on that side, too, if one is
+assigned: whether the model answers for the others is a question of its own.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ def exchange(subject: Subject, kind: Kind, sequences: Sequences) -> Exchange:
     side = {Kind.LEFT: 0 * rows, Kind.RIGHT: 0 * rows + 1, Kind.TWO: rng.integers(0, 2, len(rows))}[kind]
     x_at = sequences.sources[rows, side]
     at = constant_positions(task, sequences)
-    keys = rng.random(at.shape)
+    never = np.zeros((2, task.d_vocab), dtype=bool)
+    for each in (0, 1):
+        never[each, task.first_variable_token + subject.split.restricted_variables(each)] = True
+    keys = rng.random(at.shape) + never[side[:, None], sequences.tokens[rows[:, None], at - 1]]
     keys[(at[:, :, None] == sequences.sources[:, None]).any(-1)] = 2  # constants that are asked for come last
     y_at, z_at = np.take_along_axis(at, keys.argsort(1)[:, :2], 1).T
     change = sequences.tokens[rows, y_at] - sequences.tokens[rows, x_at]
@@ -133,13 +137,17 @@ def variable_swapped(subject: Subject, kind: Kind) -> Measurement:
     return _agreement(intervened(subject, run, attn_out0=_added(drawn, change)), drawn.counterfactual)
 
 
+def _random_like(vectors: Float[Tensor, "*n d_model"], seed: int) -> Float[Tensor, "*n d_model"]:
+    """Vectors in random directions with the norms of the given ones."""
+    noise = torch.randn(vectors.shape, generator=torch.Generator().manual_seed(seed))
+    return noise * vectors.norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
+
+
 def random_direction_added(subject: Subject, kind: Kind) -> Measurement:
     """The control: share of counterfactual answers with random vectors of the same norm added in the same places."""
     run = causal_run(subject, kind)
     drawn = exchange(subject, kind, run.sequences)
-    change = _variable_change(subject, run, drawn)
-    noise = torch.randn(change.shape, generator=torch.Generator().manual_seed(subject.data.seed))
-    noise *= change.norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
+    noise = _random_like(_variable_change(subject, run, drawn), subject.data.seed)
     return _agreement(intervened(subject, run, attn_out0=_added(drawn, noise)), drawn.counterfactual)
 
 
