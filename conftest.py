@@ -5,6 +5,7 @@ from __future__ import annotations
 import hypothesis
 import pytest
 
+from aa_core.claims.expectations import Expectations
 from circuit_tests import plugin
 
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
@@ -30,3 +31,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def model_under_test(request: pytest.FixtureRequest) -> plugin.ModelUnderTest:
     return plugin.load_model(request.config, request.param)
+
+
+@pytest.fixture(scope="session")
+def expectations(request: pytest.FixtureRequest) -> Expectations:
+    return plugin.expectations_of(request.config)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from aa_core.claims.expectations import Expectation
 from aa_core.statistics import Measurement, Threshold, Verdict
 
 
@@ -95,9 +96,19 @@ class Result:
         verdict: holds only if every criterion holds; fails if any fails.
         findings: the headline first, then the conditions; empty where skipped.
         reason: why it was skipped, else empty.
+        expectation: what a file of expectations says of it.
     """
 
     claim: Claim
     verdict: Verdict
     findings: tuple[Finding, ...]
     reason: str = ""
+    expectation: Expectation | None = None
+
+    @property
+    def surprises(self) -> bool:
+        """Whether the verdict is not what was expected: it fails with no entry for it, or holds against one."""
+        if self.verdict is Verdict.SKIPPED:
+            return False
+        expected_to_fail = self.expectation is not None and self.expectation.expect == "fails"
+        return (self.verdict is Verdict.HOLDS) == expected_to_fail

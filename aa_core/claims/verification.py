@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Claim, Finding, Result, Scope
+from aa_core.claims.expectations import Expectation
 from aa_core.statistics import NotApplicable, Verdict, combined, judge
 
 
@@ -14,6 +16,7 @@ def verify(
     subject: Subject | TrajectorySubject,
     claims: Sequence[Claim],
     alpha: float,
+    expected: Mapping[str, Expectation | None] | None = None,
     progress: Callable[[Iterable[Claim]], Iterable[Claim]] = lambda claims: claims,
 ) -> list[Result]:
     """Judge claims, in order.
@@ -25,9 +28,19 @@ def verify(
         subject: what is judged.
         claims: which claims.
         alpha: error rate of each interval; see `aa_core.claims.registry.interval_alpha`.
+        expected: by claim id, what is expected of it; one to be skipped is not measured.
         progress: wraps the iteration, for a progress bar.
     """
-    return [_judge_claim(subject, claim, alpha) for claim in progress(claims)]
+    expected = expected or {}
+    return [_judge_expected(subject, claim, alpha, expected.get(claim.id)) for claim in progress(claims)]
+
+
+def _judge_expected(
+    subject: Subject | TrajectorySubject, claim: Claim, alpha: float, expectation: Expectation | None
+) -> Result:
+    if expectation is not None and expectation.expect == "skip":
+        return Result(claim, Verdict.SKIPPED, (), expectation.reason, expectation)
+    return dataclasses.replace(_judge_claim(subject, claim, alpha), expectation=expectation)
 
 
 def _judge_claim(subject: Subject | TrajectorySubject, claim: Claim, alpha: float) -> Result:

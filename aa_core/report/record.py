@@ -48,6 +48,7 @@ def claim_record(result: Result) -> dict[str, Any]:
         **(_finding(headline) if headline else dict.fromkeys(FINDING)),
         "conditions": [{**_finding(finding), "verdict": finding.verdict.value} for finding in result.findings[1:]],
         "reason": result.reason,
+        "expected": None if result.expectation is None else result.expectation.model_dump(),
     }
 
 

@@ -10,15 +10,19 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import safetensors.torch
 import torch
 
 from aa_core.checkpoints import save_checkpoint
+from aa_core.claims.claim import Result
+from aa_core.claims.expectations import Expectation
 from aa_core.claims.registry import CLAIMS
 from aa_core.cli.main import main
 from aa_core.cli.verify import exit_code
+from aa_core.statistics import Verdict
 from aa_core.training.config import RECIPES, TrainConfig
 from circuit_tests.meta.checkpoint_files import hooked_state_dict, small_config, small_parameters
 from circuit_tests.meta.tiny import TINY
@@ -257,17 +261,81 @@ def test_ask(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert re.search(rf"^\s*\d+\s+{re.escape(symbol)}\s", printed, re.MULTILINE), f"{symbol} is not in the table"
 
 
+def result(verdict: str, expect: Literal["fails"] | None = None) -> Result:
+    expectation = Expectation(claim="*", expect=expect, reason="known") if expect else None
+    return Result(CLAIMS[0], Verdict(verdict), (), expectation=expectation)
+
+
 @pytest.mark.parametrize(
-    ("verdicts", "code"),
+    ("results", "code"),
     [
-        (set(), 0),
-        ({"holds", "skipped"}, 0),
-        ({"holds", "undecided"}, 3),
-        ({"fails", "undecided", "holds"}, 1),
+        ([], 0),
+        ([result("holds"), result("skipped")], 0),
+        ([result("holds"), result("undecided")], 3),
+        ([result("fails"), result("undecided"), result("holds")], 1),
+        ([result("fails", "fails"), result("undecided", "fails"), result("skipped", "fails")], 0),
+        ([result("holds", "fails")], 1),
+        ([result("fails", "fails"), result("undecided")], 3),
     ],
 )
-def test_exit_code(verdicts: set[str], code: int) -> None:
-    assert exit_code(verdicts) == code
+def test_exit_code(results: list[Result], code: int) -> None:
+    assert exit_code(results) == code
+
+
+EXPECTATIONS = """
+[[expectation]]
+claim = "accuracy/*"
+model = "checkpoint"
+reason = "never trained"
+
+[[expectation]]
+claim = "qk-identity/*"
+expect = "skip"
+reason = "not asked"
+
+[[expectation]]
+claim = "no/such"
+reason = "a slip"
+"""
+
+
+def test_expectations(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, report = tmp_path / "expectations.toml", tmp_path / "report.json"
+    path.write_text(EXPECTATIONS)
+    code = main(
+        ["verify", "--checkpoint", str(checkpoint), "--claims", "accuracy,qk-identity", "--json", str(report)]
+        + ["--expectations", str(path)]
+    )
+    assert code == 0
+    assert "no claim on checkpoint matches the expectation 'no/such'" in capsys.readouterr().err
+    claims = json.loads(report.read_text())["claims"]
+    assert {claim["verdict"] for claim in claims if claim["id"].startswith("accuracy")} == {"fails"}
+    skipped = [claim for claim in claims if claim["id"].startswith("qk-identity")]
+    assert {(claim["verdict"], claim["reason"], claim["measured"]) for claim in skipped} == {
+        ("skipped", "not asked", None)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[[expectation]]\nclaim = 'x'", "reason"),
+        ("[[expectation]]\nclaim = 'x'\nreason = ''", "reason"),
+        ("[[expectation]]\nclaim = 'x'\nreason = 'y'\nexpect = 'holds'", "expect"),
+        ("[[expectation]]\nclaim = 'x'\nreason = 'y'\nseed = 1", "seed"),
+        ("[expectation]", "expectation"),
+        ("xfail: x", "TOML"),
+        ("\x80", "TOML"),
+    ],
+)
+def test_bad_expectations(
+    text: str, expected: str, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "expectations.toml"
+    path.write_text(text, encoding="latin-1")
+    message = refused(capsys, "verify", "--checkpoint", checkpoint, "--expectations", path)
+    assert path.name in message
+    assert expected in message
 
 
 def test_help_does_not_import_torch() -> None:
