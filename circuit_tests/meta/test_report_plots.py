@@ -6,16 +6,20 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
-from aa_core.circuits.accuracy import pool_accuracy
+from aa_core.circuits.accuracy import full_prefix_accuracy, pool_accuracy
+from aa_core.circuits.attention import equals_operand_weights, previous_token_weight
 from aa_core.circuits.dynamics import TrajectorySubject
-from aa_core.circuits.fourier import neuron_frequencies
+from aa_core.circuits.fourier import key_frequencies, neuron_frequencies
+from aa_core.circuits.identity import identity_block, identity_z
+from aa_core.circuits.representation import mismatched_cosine, twin_cosine
 from aa_core.circuits.subject import DataConfig, Subject
-from aa_core.report.plots import accuracies, example, frequencies, learning, plots
+from aa_core.report.plots import accuracies, attention, example, frequencies, identity, learning, plots, representation
 from aa_core.report.svg import heat, logarithmic, panel
 from aa_core.task.problems import problem_from_tokens
-from aa_core.task.sampling import POOLS, Kind
+from aa_core.task.sampling import KINDS, POOLS, Kind
 from aa_core.task.split import Split, SplitConfig
 from circuit_tests.meta.checkpoint_files import SPLIT, TASK, small_parameters
 from circuit_tests.meta.html_reader import Reader, words
@@ -46,6 +50,70 @@ def test_pool_accuracies_are_those_measured():
     for name in POOLS:
         assert name in text
         assert f"{pool_accuracy(judged, name).value:.3f}" in text, name
+
+
+def shapes(svg: str, colour: str) -> list[np.ndarray]:
+    """Points [n, 2] of each shape in a colour, in the order of drawing."""
+    paths = re.findall(rf'<path d="([^"]*)"[^>]*style="[^"]*(?:fill|stroke): var\(--{colour}\)', svg)
+    return [np.array(re.findall(r"-?[\d.]+", path), dtype=float).reshape(-1, 2) for path in paths]
+
+
+def bars(svg: str, colour: str, axis: int) -> np.ndarray:
+    return np.array([np.ptp(points[:, axis]) for points in shapes(svg, colour)])
+
+
+def test_bars_of_attention_are_mean_weights():
+    judged = subject()
+    for layer, svg in enumerate(attention(judged).panels):
+        parts = np.stack([bars(svg, colour, 0)[: len(KINDS)] for colour in ("series-1", "series-2")], axis=1)
+        rest = [points for points in shapes(svg, "grid") if len(points) == 4][: len(KINDS)]
+        whole = parts.sum(1) + [np.ptp(points[:, 0]) for points in rest]
+        expected = [equals_operand_weights(judged, layer, kind).mean(0) for kind in KINDS]
+        np.testing.assert_allclose(parts / whole[:, None], expected, atol=1e-5)
+
+
+def test_histograms_have_the_measured_means():
+    judged = subject()
+    (svg,) = representation(judged).panels
+    for colour, cosine in (("series-1", twin_cosine), ("series-2", mismatched_cosine)):
+        for kind, points in zip((Kind.LEFT, Kind.RIGHT, Kind.TWO), shapes(svg, colour), strict=False):
+            x, y = points.T
+            cross = x * np.roll(y, -1) - np.roll(x, -1) * y
+            centre = ((x + np.roll(x, -1)) * cross).sum() / 3 / cross.sum()
+            drawn = 2 * (centre - x.min()) / np.ptp(x) - 1
+            measured = cosine(judged, kind, centred=True).value
+            assert abs(drawn - measured) < 0.0125, f"{cosine.__name__} of {kind}: {drawn}, measured {measured}"
+
+
+def test_bars_of_frequencies_are_their_weights():
+    judged = subject()
+    fits = judged.once(neuron_frequencies)
+    keys = key_frequencies(fits)
+    weight = np.bincount(fits.best, fits.weight)[keys]
+    svg = frequencies(judged).panels[1]
+    drawn = np.concatenate([bars(svg, f"series-{i}", 1) for i in range(1, len(keys) + 1)])
+    np.testing.assert_allclose(drawn / drawn.sum(), weight / weight.sum(), atol=1e-5)
+
+
+def test_identity_block_has_queries_as_rows():
+    judged = subject()
+    block = identity_block(judged)
+    drawn = cells(identity(judged).panels[0])[: block.size]
+    signed = [opacity if name == "positive" else -opacity for name, opacity in drawn]
+    np.testing.assert_allclose(signed, (block / np.abs(block).max()).ravel(), atol=1e-5)
+
+
+def test_curves_of_learning_are_those_measured():
+    trajectory = TrajectorySubject((1, 3, 20), (subject(1), subject(2), subject()))
+    accuracy, circuit = learning(trajectory).panels
+    curves = [(accuracy, f"series-{i}", full_prefix_accuracy, {"kind": kind}) for i, kind in enumerate(KINDS, 1)]
+    curves += [(circuit, "series-5", previous_token_weight, {}), (circuit, "series-6", identity_z, {})]
+    for svg, colour, measure, arguments in curves:
+        x, y = shapes(svg, colour)[0].T
+        values = trajectory.curve(measure, **arguments)
+        fraction = (values[1] - values[0]) / (values[2] - values[0])
+        assert (y[1] - y[0]) / (y[2] - y[0]) == pytest.approx(fraction, abs=1e-3), f"{measure.__name__} {arguments}"
+        assert (x[1] - x[0]) / (x[2] - x[0]) == pytest.approx(np.log(3) / np.log(20), abs=1e-3)
 
 
 def test_pools_that_the_split_lacks():
