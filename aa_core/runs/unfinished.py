@@ -63,7 +63,7 @@ def save_progress(folder: Path, run: Progressing) -> None:
 def started_or_resumed(folder: Path, config: TrainConfig, device: torch.device) -> Progressing:
     """The run as its last save left it, or at step 0 where there is none.
 
-    Files later than the save, and those that a killed process left half-written, are removed.
+    What a killed process left half-written is removed, and what is later than the save will be made again.
 
     Raises:
         DamagedRunError: the folder is not as a process that trains this run leaves it, whenever it is killed.
@@ -94,7 +94,7 @@ def _resumed(folder: Path, config: TrainConfig, device: torch.device) -> Progres
     if header["run"] != folder.name:
         raise DamagedRunError(f"{STATE} is of another run ({header['run']})")
     step = header["step"]
-    _keep_checkpoints(folder, config, step)
+    _check_checkpoints(folder, config, step)
     rows = _read_rows(folder / METRICS, [past for past in range(step + 1) if logs_row(config, past)])
     return Progressing(restored_state(config, tensors, step, device), rows, header["seconds"])
 
@@ -122,17 +122,15 @@ def _digest(tensors: dict[str, Tensor], header: str) -> str:
     return hashlib.sha256(save(tensors, {"header": header})).hexdigest()
 
 
-def _keep_checkpoints(folder: Path, config: TrainConfig, step: int) -> None:
-    """Check the checkpoints up to `step` and remove later ones; training that starts at 0 writes that one again."""
+def _check_checkpoints(folder: Path, config: TrainConfig, step: int) -> None:
+    """Check the checkpoints up to `step`; that of step 0, if training starts there, and later ones are made again."""
     steps = {checkpoint_name(past): past for past in checkpoint_steps(config)}
-    kept = {name: past for name, past in steps.items() if 0 < step >= past}
     for path in (folder / CHECKPOINTS).glob("*.safetensors"):
-        name = f"{CHECKPOINTS}/{path.name}"
-        if name not in steps:
-            raise DamagedRunError(f"{name} should not be there")
-        if name not in kept:
-            path.unlink()
-    for name, past in kept.items():
+        if f"{CHECKPOINTS}/{path.name}" not in steps:
+            raise DamagedRunError(f"{CHECKPOINTS}/{path.name} should not be there")
+    for name, past in steps.items():
+        if not 0 < step >= past:
+            continue
         try:
             checkpoint = load_checkpoint(folder / name)
         except InputError as error:

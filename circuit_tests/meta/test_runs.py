@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -153,6 +155,15 @@ def test_a_resumed_run_starts_at_the_last_save(tmp_path: Path):
     steps: list[int] = []
     tiny_store(tmp_path).run(TINY, progress=lambda step, total, row: steps.append(step))
     assert steps == [35, 40, 45, 47], "saves are at 10, 20 and 30"
+
+
+def test_the_time_of_training_adds_up_over_interruptions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    clock = itertools.count()
+    monkeypatch.setattr(store, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    with pytest.raises(StoppedError):
+        tiny_store(tmp_path).run(TINY, progress=stop_at(25))
+    saves_before, saves_after = 2, 3  # the clock ticks once at the start and once a save
+    assert tiny_store(tmp_path).run(TINY).manifest.seconds == saves_before + saves_after
 
 
 def test_leftovers_of_a_killed_write_are_removed(tmp_path: Path, reference: Run):
