@@ -302,10 +302,8 @@ reason = "a slip"
 def test_expectations(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, report = tmp_path / "expectations.toml", tmp_path / "report.json"
     path.write_text(EXPECTATIONS)
-    code = main(
-        ["verify", "--checkpoint", str(checkpoint), "--claims", "accuracy,qk-identity", "--json", str(report)]
-        + ["--expectations", str(path)]
-    )
+    options = {"--checkpoint": checkpoint, "--claims": "accuracy,qk-identity", "--json": report, "--expectations": path}
+    code = main(["verify", *(str(part) for option in options.items() for part in option)])
     assert code == 0
     assert "no claim on checkpoint matches the expectation 'no/such'" in capsys.readouterr().err
     claims = json.loads(report.read_text())["claims"]
