@@ -75,7 +75,7 @@ def test_the_run_makes_as_many_writes_as_the_tests_assume(tmp_path: Path, monkey
     assert names[-1] == "manifest.json"
 
 
-@pytest.mark.parametrize("write", [*sorted(random.Random(0).sample(WRITES, 5)), WRITES.stop])
+@pytest.mark.parametrize("write", [*sorted(random.Random(0).sample(WRITES, 4)), WRITES.stop])
 @pytest.mark.parametrize("replaced", [False, True], ids=["in the write", "after it"])
 def test_a_run_killed_at_a_write_ends_with_the_same_bits(
     processes: ForkServerContext, tmp_path: Path, reference: Run, write: int, replaced: bool
