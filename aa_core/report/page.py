@@ -91,10 +91,14 @@ def _summary(claims: Sequence[Record]) -> str:
     lines = []
     for verdict in (Verdict.FAILS, Verdict.UNDECIDED):
         for family, members in groupby([claim for claim in claims if claim["verdict"] == verdict], _family):
-            ids = [escape(claim["id"]) for claim in members]
-            links = ", ".join(f'<a href="#{each}">{each.removeprefix(escape(family) + "/")}</a>' for each in ids)
+            links = ", ".join(_link(claim) for claim in members)
             lines.append(f"<li>{_verdict(verdict)} {escape(family)}: {links}</li>\n")
     return f'<p class="counts">{badges}</p>\n<ul class="missed">\n{"".join(lines)}</ul>'
+
+
+def _link(claim: Record) -> str:
+    name = claim["id"].removeprefix(f"{_family(claim)}/")
+    return f'<a href="#{escape(claim["id"])}">{escape(name)}</a>' + (" (expected)" if claim["expected"] else "")
 
 
 def _subject(subject: Record) -> str:
@@ -151,7 +155,7 @@ def _row(claim: Record) -> str:
     if claim["verdict"] == Verdict.SKIPPED:
         measured, threshold = f"skipped: {escape(claim['reason'])}", ""
     else:
-        measured, threshold = _measured(claim), _threshold(claim["threshold"])
+        measured, threshold = _measured(claim) + _expected(claim["expected"]), _threshold(claim["threshold"])
     return (
         f'<tr id="{escape(claim["id"])}">'
         f"<td>{_prose(claim['statement'])}"
@@ -167,6 +171,10 @@ def _measured(record: Record) -> str:
     value, *notes = explained_text(record).split("\n")
     lines = "".join(f'<div class="note">{_prose(line)}</div>' for line in (record["quantity"], *notes))
     return f'<span class="number">{escape(value)}</span>{lines}'
+
+
+def _expected(entry: Record | None) -> str:
+    return "" if entry is None else f'<div class="note">expected to fail: {escape(entry["reason"])}</div>'
 
 
 def _conditions(claim: Record) -> str:

@@ -1,4 +1,4 @@
-"""Results as JSON, as a table in the terminal, and as an exit code."""
+"""Results as JSON and as a table in the terminal."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rich.console import Console
 
 from aa_core.checkpoints import load_subject, save_checkpoint, weights_sha256
 from aa_core.claims.claim import Claim, Criterion, Finding, Form, Result
+from aa_core.claims.expectations import Expectation
 from aa_core.cli.main import main
-from aa_core.cli.verify import exit_code
 from aa_core.report.record import claim_record, json_report, subject_record
 from aa_core.report.table import STYLES, measured_text, print_results, subject_line, summary_line
 from aa_core.statistics import Measurement, Threshold, Verdict, at_least, at_most, exact, judge, share
@@ -110,6 +110,7 @@ def test_record_of_a_judged_claim():
             },
         ],
         "reason": "",
+        "expected": None,
     }
     assert 0 < low < 0.5 < high < 1
 
@@ -123,7 +124,14 @@ def test_record_of_a_skipped_claim():
         **dict.fromkeys(("quantity", "measured", "threshold", "n", "count", "interval", "note")),
         "conditions": [],
         "reason": "needs a folder",
+        "expected": None,
     }
+
+
+def test_record_of_an_expected_failure():
+    entry = {"claim": "family/*", "model": "seed1", "expect": "fails", "reason": "it never binds"}
+    record = claim_record(dataclasses.replace(FAILING, expectation=Expectation.model_validate(entry)))
+    assert record == claim_record(FAILING) | {"expected": entry}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -264,24 +272,6 @@ def test_subject_line(tmp_path: Path):
 
 def test_every_verdict_has_a_style():
     assert list(STYLES) == [verdict.value for verdict in Verdict] == ["holds", "fails", "undecided", "skipped"]
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "code"),
-    [
-        ("", 0),
-        ("holds", 0),
-        ("skipped", 0),
-        ("holds skipped", 0),
-        ("undecided", 3),
-        ("holds undecided skipped", 3),
-        ("fails", 1),
-        ("holds fails skipped", 1),
-        ("holds fails undecided skipped", 1),
-    ],
-)
-def test_exit_code(verdicts: str, code: int):
-    assert exit_code(set(verdicts.split())) == code
 
 
 def test_verify_writes_what_it_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -34,7 +34,7 @@ def finding(verdict: str, **changed: Any) -> dict[str, Any]:
 def claim(name: str, verdict: str, *conditions: dict[str, Any], **changed: Any) -> dict[str, Any]:
     base = {"id": name, "statement": f"Statement of {name}.", "form": "literal", "conditions": list(conditions)}
     reason = "no such letter" if verdict == "skipped" else ""
-    return base | finding(verdict) | {"reason": reason} | changed
+    return base | finding(verdict) | {"reason": reason, "expected": None} | changed
 
 
 CLAIMS = [
@@ -191,6 +191,13 @@ def test_summary_counts_verdicts_and_links_to_what_does_not_hold(bare: str):
 def test_code_in_statements_is_set_as_code(record: dict[str, Any]):
     html = page(record, [claim("a/b", "holds", statement="What `=` & `<` do")], [])
     assert "What <code>=</code> &amp; <code>&lt;</code> do" in html
+
+
+def test_expected_failures_are_named(record: dict[str, Any]):
+    entry = {"claim": "first/*", "model": "seed1", "expect": "fails", "reason": "its variables <collapsed>"}
+    html = page(record, [claim("first/bad", "fails", expected=entry), claim("first/open", "undecided")], [])
+    assert "✗ fails first: bad (expected) ? undecided first: open Format" in words(html)
+    assert words(html).count("expected to fail: its variables <collapsed>") == 1
 
 
 # The command line
