@@ -19,7 +19,8 @@ from aa_core.model.config import ModelConfig, parameter_shapes
 from aa_core.model.parameters import Parameters
 from aa_core.task.config import TaskConfig
 from aa_core.task.split import Split, SplitConfig
-from aa_core.training.config import TrainConfig, recipe_name
+from aa_core.training.config import TrainConfig
+from aa_core.training.recipes import recipe_name
 
 
 @dataclass(frozen=True, eq=False)

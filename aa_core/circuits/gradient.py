@@ -29,8 +29,9 @@ from aa_core.circuits.interventions import Stream, intervened, symbols, with_add
 from aa_core.circuits.subject import Run, Subject
 from aa_core.statistics import Measurement, NotApplicable, exact
 from aa_core.task.config import TaskConfig
-from aa_core.task.sampling import Kind, training_batch
+from aa_core.task.sampling import Kind
 from aa_core.task.sequences import NO_VARIABLE, Sequences
+from aa_core.task.training_data import training_batch
 
 ADDS = 0.9  # 0-var accuracy from which a model adds
 BINDS = 0.5  # 2-var accuracy from which a model is said to bind, halfway there

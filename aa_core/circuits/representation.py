@@ -12,9 +12,10 @@ from torch import Tensor
 
 from aa_core.circuits.subject import DataConfig, Subject
 from aa_core.statistics import Measurement, mean, share
-from aa_core.task.sampling import KINDS, Kind, draw_variables
+from aa_core.task.sampling import KINDS, Kind
 from aa_core.task.sequences import Sequences, draw_sequences
 from aa_core.task.split import Split
+from aa_core.task.training_data import draw_variables
 
 TWIN = "twin"
 

@@ -48,7 +48,7 @@ def run_config(options: argparse.Namespace, seed: int) -> TrainConfig:
     Raises:
         InputError: there is no such recipe or seed.
     """
-    from aa_core.training.config import RECIPES
+    from aa_core.training.recipes import RECIPES
 
     if options.recipe not in RECIPES:
         raise InputError(f"--recipe {options.recipe!r}: expected one of {', '.join(RECIPES)}")

@@ -8,7 +8,8 @@ import json
 
 from pydantic import TypeAdapter
 
-from aa_core.training.config import TrainConfig, recipe_name
+from aa_core.training.config import TrainConfig
+from aa_core.training.recipes import recipe_name
 
 
 def config_json(config: TrainConfig) -> str:

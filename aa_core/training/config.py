@@ -1,8 +1,7 @@
-"""Everything that determines a training run, and the named recipes."""
+"""Everything that determines a training run."""
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -81,17 +80,3 @@ class TrainConfig:
         if step in (0, self.steps):
             return True
         return next((step % interval == 0 for last, interval in self.checkpoint_every if step <= last), False)
-
-
-RECIPES: dict[str, TrainConfig] = {
-    "paper": TrainConfig(),
-    "fast": TrainConfig(steps=10_000, learning_rate=3e-3, decay_steps=3_000),
-}
-
-
-def recipe_name(config: TrainConfig) -> str:
-    """Name of the recipe that a config follows up to its seed, or `custom`."""
-    for name, recipe in RECIPES.items():
-        if dataclasses.replace(recipe, seed=config.seed) == config:
-            return name
-    return "custom"

@@ -16,7 +16,7 @@ from aa_core.training.loop import Measure
 def metrics_for(config: TrainConfig) -> Measure:
     """The measures of each row of a run's metrics, as a function of its weights.
 
-    `pool/NAME` and `full-prefix/KIND` are accuracies on `log_sequences` sequences each (nan for a pool that the
+    `pool/NAME` and `full-prefix/KIND` are accuracies on `log_sequences` sequences each (none for a pool that the
     split leaves empty); `previous-token/weight`, `equals-to-left/1L` (blocks.0 weight of `=` on the left operand),
     `identity/z` and `identity/argmax` are the measures of those mechanisms.
     """
@@ -26,7 +26,7 @@ def metrics_for(config: TrainConfig) -> Measure:
     def measure(weights: Parameters) -> dict[str, float]:
         subject = Subject({name: weight.float().cpu() for name, weight in weights.items()}, split, data)
         return {
-            **{f"pool/{name}": pool_accuracy(subject, name).value for name in POOLS},
+            **{f"pool/{name}": pool_accuracy(subject, name).value for name in POOLS if subject.pool(name) is not None},
             **{f"full-prefix/{kind}": full_prefix_accuracy(subject, kind).value for kind in KINDS},
             "previous-token/weight": previous_token_weight(subject).value,
             "equals-to-left/1L": float(equals_operand_weights(subject, 0, Kind.LEFT)[:, 0].mean()),

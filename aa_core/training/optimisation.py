@@ -11,8 +11,8 @@ from torch import Tensor
 from aa_core.model import symbol_space
 from aa_core.model.config import parameter_shapes
 from aa_core.model.parameters import initial_parameters
-from aa_core.task.sampling import training_batch
 from aa_core.task.split import Split
+from aa_core.task.training_data import training_batch
 from aa_core.training.config import TrainConfig
 
 MOMENTS = ("exp_avg", "exp_avg_sq")

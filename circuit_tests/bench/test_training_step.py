@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from aa_core.model.hooked import HookedAssignAndAdd
-from aa_core.task.sampling import training_batch
 from aa_core.task.split import Split
+from aa_core.task.training_data import training_batch
 from aa_core.training.config import TrainConfig
 from aa_core.training.optimisation import advance, initial_state
 

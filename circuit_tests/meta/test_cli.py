@@ -23,7 +23,8 @@ from aa_core.claims.registry import CLAIMS
 from aa_core.cli.main import main
 from aa_core.cli.verify import exit_code
 from aa_core.statistics import Verdict
-from aa_core.training.config import RECIPES, TrainConfig
+from aa_core.training.config import TrainConfig
+from aa_core.training.recipes import RECIPES
 from circuit_tests.meta.checkpoint_files import hooked_state_dict, small_config, small_parameters
 from circuit_tests.meta.tiny import TINY
 

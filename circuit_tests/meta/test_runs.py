@@ -16,8 +16,9 @@ from aa_core.errors import InputError
 from aa_core.runs import Run, RunStore, default_root, store
 from aa_core.runs.key import run_key, run_name
 from aa_core.training.codehash import training_code_hash
-from aa_core.training.config import RECIPES, TrainConfig
+from aa_core.training.config import TrainConfig
 from aa_core.training.optimisation import advance, initial_state
+from aa_core.training.recipes import RECIPES
 from circuit_tests.meta.tiny import TINY, StoppedError, contents, stop_at, tiny_store, unfinished, weight_norms
 
 # What a run leaves

@@ -11,9 +11,10 @@ from scipy import stats
 
 from aa_core.task.config import TaskConfig
 from aa_core.task.problems import problem_from_tokens
-from aa_core.task.sampling import KINDS, Kind, training_batch
+from aa_core.task.sampling import KINDS, Kind
 from aa_core.task.sequences import NO_VARIABLE, Sequences, concatenate
 from aa_core.task.split import Split, SplitConfig
+from aa_core.task.training_data import training_batch
 from circuit_tests.meta.sampling_law import (
     SPLITS,
     assert_law,

@@ -26,8 +26,8 @@ from aa_core.model.parameters import Parameters, initial_parameters
 from aa_core.model.symbol_space import forward, symbol_tables
 from aa_core.statistics import Verdict
 from aa_core.task.config import TaskConfig
-from aa_core.task.sampling import training_batch
 from aa_core.task.split import Split, SplitConfig
+from aa_core.task.training_data import training_batch
 from circuit_tests.meta.compiled_model import compiled_subject
 from circuit_tests.plugin import ModelUnderTest
 

@@ -10,8 +10,8 @@ import torch
 
 from aa_core.errors import InputError
 from aa_core.model import symbol_space
-from aa_core.task.sampling import training_batch
 from aa_core.task.split import Split
+from aa_core.task.training_data import training_batch
 from aa_core.training import optimisation
 from aa_core.training.codehash import PACKAGE, START, imported_modules, training_code_hash
 from aa_core.training.config import TrainConfig
@@ -236,7 +236,7 @@ CODE_CHANGES = {
     "default of the config": ("training/config.py", "weight_decay: float = 0.02", "weight_decay: float = 0.03"),
     "forward pass": ("model/symbol_space.py", ".relu_()", ".sigmoid_()"),
     "initial weights": ("model/parameters.py", "init_scale / model", "2 * init_scale / model"),
-    "sampler": ("task/sampling.py", "rng.random(size)", "1 - rng.random(size)"),
+    "sampler": ("task.training_data.py", "rng.random(size)", "1 - rng.random(size)"),
     "sequences": ("task/sequences.py", "task.pad_token", "task.plus_token"),
     "split": ("task/split.py", "math.floor", "math.ceil"),
     "package's own file": ("task/__init__.py", "", "x = 1\n"),
@@ -244,7 +244,7 @@ CODE_CHANGES = {
 
 OTHER_CHANGES = {
     "comment": ("training/optimisation.py", "MOMENTS = (", "# The two moments.\nMOMENTS = ("),
-    "docstring": ("task/sampling.py", "The training distribution", "The distribution of training"),
+    "docstring": ("task.training_data.py", "The training distribution", "The distribution of training"),
     "layout": ("training/optimisation.py", "MOMENTS = (", "\n\nMOMENTS  =  (  "),
     "loop": ("training/loop.py", "loss_sum, last_row = 0.0, state.step", "loss_sum, last_row = 0.0, 0"),
     "run store": ("runs/store.py", 'ASIDE = ".damaged-"', 'ASIDE = ".broken-"'),
@@ -270,9 +270,10 @@ def test_the_code_hash_does_not_change_with_anything_else(package: Path, change:
 
 def test_the_training_code_is_the_modules_that_an_update_is_made_of():
     found = set(imported_modules(PACKAGE, START))
-    needed = "model.config model.parameters model.symbol_space task.config task.sampling task.sequences task.split"
+    needed = "model.config model.parameters model.symbol_space task.config task.training_data task.sequences task.split"
     assert {f"aa_core.{name}" for name in needed.split()} | {START, "aa_core.training.config", "aa_core"} <= found
-    foreign = ("cli", "claims", "circuits", "runs", "checkpoints", "model.hooked", "training.loop")
+    foreign = ["cli", "claims", "circuits", "runs", "checkpoints", "model.hooked", "training.loop", "training.recipes"]
+    foreign += ["task.sampling", "task.problems"]
     assert not {name for name in found if name.startswith(tuple(f"aa_core.{part}" for part in foreign))}
 
 
