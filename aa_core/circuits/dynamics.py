@@ -89,15 +89,23 @@ def crossing_ratio(
 
 
 class Rise(NamedTuple):
-    """How much a curve rises between two checkpoints, given by index."""
+    """How much one of several curves rises between two checkpoints; all by index.
 
+    Attributes:
+        curve: which curve.
+        start: checkpoint before.
+        end: checkpoint after.
+        height: the rise.
+    """
+
+    curve: int
     start: int
     end: int
     height: float
 
 
-def sudden_rise(trajectory: TrajectorySubject, values: Float[np.ndarray, " steps"]) -> Rise:
-    """The shortest window, relative to the steps at its end, with most (`MOST`) of the largest rise of any.
+def sudden_rise(trajectory: TrajectorySubject, curves: Float[np.ndarray, "curves steps"]) -> Rise:
+    """The shortest window, relative to the steps at its end, with most (`MOST`) of the largest rise of any curve.
 
     Windows are at most `WINDOW` long, so that sudden means the same in a recipe that learns faster.
 
@@ -105,14 +113,14 @@ def sudden_rise(trajectory: TrajectorySubject, values: Float[np.ndarray, " steps
         NotApplicable: no rise in a window reaches `JUMP`, but one does between neighbours further apart than that.
     """
     steps = np.array(trajectory.steps)
-    height = values - values[:, None]  # [start, end]
+    height = curves[:, None] - curves[:, :, None]  # [curve, start, end]
     width = (steps - steps[:, None]) / np.maximum(steps, 1)
     allowed = (width > 0) & (width <= WINDOW)
-    largest = height[allowed].max(initial=0)
-    apart = np.flatnonzero((np.diff(values) >= JUMP) & ~allowed.diagonal(1))
+    largest = height[:, allowed].max(initial=0)
+    apart = np.flatnonzero((np.diff(curves) >= JUMP).any(0) & ~allowed.diagonal(1))
     if largest < JUMP and len(apart):
         before, after = steps[apart[0] : apart[0] + 2]
         raise NotApplicable(f"steps {before} and {after} are too far apart to tell whether the rise is sudden")
     chosen = np.where(allowed & (height >= MOST * largest), width, np.inf).argmin()
-    start, end = np.unravel_index(chosen, width.shape)
-    return Rise(int(start), int(end), float(height[start, end]))
+    curve, start, end = (int(index) for index in np.unravel_index(chosen, height.shape))
+    return Rise(curve, start, end, float(height[curve, start, end]))

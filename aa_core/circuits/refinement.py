@@ -62,15 +62,9 @@ def _one_letter(split: Split, role: Role, letter: int, rng: np.random.Generator)
     )
 
 
-@cache
-def _correct(role: Role) -> Callable[[Subject], Bool[np.ndarray, "letters sequences"]]:
-    """For a role, one function of the module's life, so that `Subject.once` knows it again."""
-
-    def correct(subject: Subject) -> Bool[np.ndarray, "letters sequences"]:
-        run = subject.run(letter_sequences(subject.split, role, subject.data))
-        return run.correct.reshape(-1, PER_LETTER)
-
-    return correct
+def _correct(subject: Subject, role: Role) -> Bool[np.ndarray, "letters sequences"]:
+    run = subject.run(letter_sequences(subject.split, role, subject.data))
+    return run.correct.reshape(-1, PER_LETTER)
 
 
 def restricted(split: Split, side: int) -> Bool[np.ndarray, " letters"]:
@@ -91,7 +85,7 @@ def least_letter(subject: Subject, roles: Sequence[Role], *, is_restricted: bool
     """
     found = []
     for role in roles:
-        correct = subject.once(_correct(role))
+        correct = subject.once(_correct, role=role)
         for letter in np.flatnonzero(restricted(subject.split, role.side) == is_restricted):
             name = subject.task.variables[letter]
             found.append((correct[letter].mean(), correct[letter], f"least for {name} on the {SIDES[role.side]}"))
@@ -194,25 +188,19 @@ def last_held_letter(trajectory: TrajectorySubject) -> Held | None:
     raise NotApplicable("no checkpoint at which a restricted letter fails while the others work")
 
 
-def _at_held(trajectory: TrajectorySubject, measure: Callable[[Subject, Held], Measurement]) -> Measurement:
+def raised_score_of_held_letter(trajectory: TrajectorySubject, *, control: bool = False) -> Measurement:
+    """Accuracy of the last held letter with the score of its own operand raised, or for the `control` the other's.
+
+    nan where the unrestricted letters never work.
+
+    Raises:
+        NotApplicable: as `last_held_letter`.
+    """
     held = last_held_letter(trajectory)
     if held is None:
         return exact(float("nan"), note="the unrestricted letters never work")
-    measurement = measure(trajectory.subjects[held.checkpoint], held)
-    name = trajectory.final.task.variables[held.letter]
-    return replace(measurement, note=f"{name} on the {SIDES[held.side]} at step {trajectory.steps[held.checkpoint]}")
-
-
-def held_letter_accuracy(trajectory: TrajectorySubject) -> Measurement:
-    """Accuracy of the last held letter."""
-    return _at_held(trajectory, lambda subject, held: letter_accuracy(subject, held.letter, held.side))
-
-
-def held_letter_raised(trajectory: TrajectorySubject, *, control: bool = False) -> Measurement:
-    """The same with one score raised: that of its own operand, or for the `control` of the other one."""
-
-    def measure(subject: Subject, held: Held) -> Measurement:
-        operand = 1 - held.side if control else held.side
-        return raised_score_accuracy(subject, held.letter, held.side, operand)
-
-    return _at_held(trajectory, measure)
+    subject, operand = trajectory.subjects[held.checkpoint], 1 - held.side if control else held.side
+    raised = raised_score_accuracy(subject, held.letter, held.side, operand)
+    as_it_is = letter_accuracy(subject, held.letter, held.side).value
+    name, step = subject.task.variables[held.letter], trajectory.steps[held.checkpoint]
+    return replace(raised, note=f"{name} on the {SIDES[held.side]} at step {step}, {as_it_is:.2f} as it is")

@@ -48,9 +48,9 @@ CLAIMS = (
         criterion=Criterion(
             "mean of the right logit - the largest wrong one, in standard deviations of the logits",
             table_margin,
-            at_least(1.0),
+            at_least(1.2),
         ),
-        evidence="authors' late worst 1.98; random -2.4; .35 at step 401",
+        evidence="authors' late worst 1.98, other runs 1.52 at the least; random -2.4; .35 at step 401",
         broken_by=BROKEN_BY,
     ),
     Claim(

@@ -11,10 +11,9 @@ from aa_core.circuits.refinement import (
     ONE_VARIABLE,
     TWO_VARIABLES,
     Role,
-    held_letter_accuracy,
-    held_letter_raised,
     least_letter,
     least_score_gap,
+    raised_score_of_held_letter,
 )
 from aa_core.claims.claim import Claim, Criterion, Form, Scope
 from aa_core.statistics import Measurement, above, at_least, at_most
@@ -108,7 +107,7 @@ CLAIMS = (
             _restricted_later,
             above(1),
         ),
-        evidence="authors' run: 6001 and 16001; lr 3e-3: 2000 and 5000 (seed 1), both at 1600 (seed 0)",
+        evidence="authors' run: 6001 and 16001; four other runs: a factor of 2.1 to 7.8; 1 in a fifth, lr 3e-3",
         broken_by=("reversed-trajectory", "constant-trajectory", "all-at-once", "never-binds", "random-trajectory"),
         scope=Scope.TRAJECTORY,
     ),
@@ -118,20 +117,20 @@ CLAIMS = (
         paper=PAPER,
         form=Form.CONTROLLED,
         criterion=Criterion(
-            "accuracy of the last letter that fails, with its score raised to the others' mean",
-            held_letter_raised,
-            at_least(0.8),
+            "accuracy of the last letter that fails (at most .5), with its score raised to the others' mean",
+            raised_score_of_held_letter,
+            at_least(0.6),
         ),
         conditions=(
-            Criterion("its accuracy as it is", held_letter_accuracy, at_most(FAILS)),
             Criterion(
                 "the same with the score of the other operand raised instead",
-                partial(held_letter_raised, control=True),
+                partial(raised_score_of_held_letter, control=True),
                 at_most(FAILS),
             ),
         ),
         evidence="authors' run, b on the right: .02 to 1.00 at step 14501; before 12001 it does nothing (.00 to .02 at "
-        "8001), since the identity block has no entry for b yet; lr 3e-3, l on the left: .34 to .96 at step 4600",
+        "8001), since the identity block has no entry for b yet; four other runs: .34 to .96, .47 to .93, .00 to .82, "
+        ".15 to 1.00, of l or k on the left or b on the right",
         broken_by=("never-binds", "random-trajectory"),
         scope=Scope.TRAJECTORY,
     ),
