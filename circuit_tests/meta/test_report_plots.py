@@ -168,6 +168,4 @@ def test_logarithmic_axis_has_plain_numbers():
         axes.plot([1, 10000], [0, 1])
         logarithmic(axes)
 
-    text = words(panel("x", "d", draw))
-    assert re.search(r"\b10000\b", text)
-    assert "$" not in text
+    assert {"1", "10000"} <= set(words(panel("x", "d", draw)).split())
