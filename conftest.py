@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hypothesis
 import pytest
+import torch
 
 from aa_core.claims.expectations import Expectations
 from circuit_tests import plugin
 
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("default")
+
+
+def pytest_configure() -> None:
+    torch.set_num_threads(1)  # small products; several processes at once must not fight for cores
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -24,7 +24,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--cache", type=Path, metavar="DIR", help="where runs are kept (default: $AA_CACHE, else the user's cache)"
     )
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of a training run (default 1)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of PyTorch (default 1)")
 
 
 def add_subject_options(parser: argparse.ArgumentParser) -> None:
@@ -84,6 +84,19 @@ def split_option(options: argparse.Namespace) -> SplitConfig | None:
     return SplitConfig(**given) if given else None
 
 
+def use_threads(options: argparse.Namespace) -> None:
+    """Let PyTorch use `--threads` threads; one by default, since the products are small and the bits depend on it.
+
+    Raises:
+        InputError: the number is below 1.
+    """
+    import torch
+
+    if options.threads < 1:
+        raise InputError(f"--threads is {options.threads}, expected at least 1")
+    torch.set_num_threads(options.threads)
+
+
 def subject_checkpoints(options: argparse.Namespace) -> Checkpoint | Trajectory:
     """The checkpoint or checkpoints that options name: a path, a seed's run, or the fixture.
 
@@ -94,6 +107,7 @@ def subject_checkpoints(options: argparse.Namespace) -> Checkpoint | Trajectory:
     from aa_core.cli.progress import training_bar
     from aa_core.fixtures import fixture_folder
 
+    use_threads(options)
     split = split_option(options)
     if options.seed is not None:
         if split is not None:
