@@ -142,19 +142,45 @@ def naive_z(subject: Subject) -> Measurement:
     return diagonal_z(subject.once(naive_pull).answers)
 
 
-def least_own_pull_before_binding(trajectory: TrajectorySubject) -> Measurement:
-    """Least `own_pull_z` over the checkpoints that add already and do not bind yet; nan where no checkpoint adds.
+class Waiting(NamedTuple):
+    """A checkpoint that adds already and does not bind yet, and the pull at its own scores."""
+
+    step: int
+    pull: Pull
+
+
+def waiting_checkpoints(trajectory: TrajectorySubject) -> list[Waiting]:
+    """The checkpoints between addition and binding; none where no checkpoint adds.
 
     Raises:
-        NotApplicable: no checkpoint is kept from that time.
+        NotApplicable: some checkpoint adds, and none is kept from that time.
     """
     adds = trajectory.curve(full_prefix_accuracy, kind=Kind.ZERO) >= ADDS
-    if not adds.any():
-        return exact(float("nan"), len(trajectory.steps), note="no checkpoint adds")
     bound = first_reached(trajectory.curve(full_prefix_accuracy, kind=Kind.TWO), BINDS)
-    waiting = np.flatnonzero(adds[:bound])
-    if not len(waiting):
+    indices = np.flatnonzero(adds[:bound])
+    if adds.any() and not len(indices):
         raise NotApplicable("no checkpoint adds already and does not bind yet")
-    pulls = np.array([own_pull_z(replace(trajectory.subjects[index])).value for index in waiting])
-    note = f"least at step {trajectory.steps[waiting[pulls.argmin()]]} of {len(waiting)} checkpoints"
-    return exact(pulls.min(), len(waiting), note=note)
+    # Copies, so that the activations that a subject keeps are let go of.
+    return [
+        Waiting(trajectory.steps[index], pull_at_own_scores(replace(trajectory.subjects[index]))) for index in indices
+    ]
+
+
+def least_pull_before_binding(trajectory: TrajectorySubject) -> Measurement:
+    """Least `diagonal_z` of the pull at own scores between addition and binding; nan where nothing adds."""
+    return _extreme(trajectory, lambda pull: pull.answers, min, "least")
+
+
+def largest_shuffled_pull_before_binding(trajectory: TrajectorySubject) -> Measurement:
+    """The control: largest `diagonal_z` of the pull towards shuffled answers over the same checkpoints."""
+    return _extreme(trajectory, lambda pull: pull.shuffled, max, "largest")
+
+
+def _extreme(
+    trajectory: TrajectorySubject, block: Callable[[Pull], np.ndarray], of: Callable[..., tuple[float, int]], word: str
+) -> Measurement:
+    values = [(diagonal_z(block(each.pull)).value, each.step) for each in waiting_checkpoints(trajectory)]
+    if not values:
+        return exact(float("nan"), len(trajectory.steps), note="no checkpoint adds")
+    value, step = of(values)
+    return exact(value, len(values), note=f"{word} at step {step} of {len(values)} checkpoints")

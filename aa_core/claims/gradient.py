@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from aa_core.circuits.gradient import least_own_pull_before_binding, pull_argmax, pull_z, shuffled_pull_z
+from aa_core.circuits.gradient import (
+    largest_shuffled_pull_before_binding,
+    least_pull_before_binding,
+    pull_argmax,
+    pull_z,
+    shuffled_pull_z,
+)
 from aa_core.claims.claim import Claim, Criterion, Form, Scope
 from aa_core.statistics import at_least, at_most
 
@@ -37,9 +43,10 @@ CLAIMS = (
         criterion=Criterion(
             "least such value at the model's own scores, over checkpoints with 0-var accuracy of .9 or more and 2-var "
             "accuracy below .5",
-            least_own_pull_before_binding,
+            least_pull_before_binding,
             at_least(5),
         ),
+        conditions=(Criterion("the largest for shuffled answers", largest_shuffled_pull_before_binding, at_most(3)),),
         evidence="authors' run 12.9 to 22 at steps 401 to 5301; once the loss is near 0 the value means nothing",
         broken_by=("win-permuted", "constants-permuted", "random-trajectory"),
         scope=Scope.TRAJECTORY,

@@ -111,15 +111,27 @@ def stages() -> dict[str, Subject]:
 
 def test_only_checkpoints_that_add_and_do_not_bind_yet_count(stages: dict[str, Subject]):
     run = TrajectorySubject((0, 10, 20), (stages["nothing"], stages["adds"], stages["binds"]))
-    measured = gradient.least_own_pull_before_binding(run)
+    measured = gradient.least_pull_before_binding(run)
     assert measured.value == pytest.approx(gradient.own_pull_z(stages["adds"]).value)
     assert measured.note == "least at step 10 of 1 checkpoints"
     assert measured.value > 2
+    assert gradient.largest_shuffled_pull_before_binding(run).value < 2
+
+
+def test_the_extreme_of_several_checkpoints_is_named(stages: dict[str, Subject]):
+    half = compiled_subject(W_V0=torch.zeros(D, D), W_V1=0.5 * compiled_parameters()["blocks.1.attn.W_V"][0])
+    run = TrajectorySubject((0, 10, 20), (stages["adds"], half, stages["binds"]))
+    values = {step: gradient.own_pull_z(subject).value for step, subject in ((0, stages["adds"]), (10, half))}
+    shuffled = [gradient.diagonal_z(each.pull.shuffled).value for each in gradient.waiting_checkpoints(run)]
+    least = min(values, key=values.__getitem__)
+    measured = gradient.least_pull_before_binding(run)
+    assert (measured.value, measured.note) == (values[least], f"least at step {least} of 2 checkpoints")
+    assert gradient.largest_shuffled_pull_before_binding(run).value == max(shuffled)
 
 
 def test_a_run_that_never_adds_has_no_value_and_one_without_such_checkpoints_no_meaning(stages: dict[str, Subject]):
     never = TrajectorySubject((0, 10), (stages["nothing"], stages["nothing"]))
-    assert np.isnan(gradient.least_own_pull_before_binding(never).value)
+    assert np.isnan(gradient.least_pull_before_binding(never).value)
     at_once = TrajectorySubject((0, 10), (stages["nothing"], stages["binds"]))
     with pytest.raises(NotApplicable, match="no checkpoint adds already and does not bind yet"):
-        gradient.least_own_pull_before_binding(at_once)
+        gradient.least_pull_before_binding(at_once)
