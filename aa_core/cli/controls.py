@@ -1,0 +1,69 @@
+"""`aa controls`: every claim against the models that must break it and the changes that may not."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from aa_core.cli.options import add_subject_options, subject_checkpoints
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "controls",
+        help="judge every claim on broken models and exact symmetries",
+        epilog="exit code: 0 every control breaks what it was built to break, 1 one does not, 2 bad input",
+    )
+    add_subject_options(parser)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every verdict to FILE")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page to FILE")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what each control breaks and what is wrong; write the reports."""
+    from rich.table import Table
+
+    from aa_core.claims.registry import CLAIMS
+    from aa_core.claims.subjects import as_subject
+    from aa_core.cli.progress import bar
+    from aa_core.controls import (
+        CONTROLS,
+        SYMMETRIES,
+        TRAJECTORY_CONTROLS,
+        control_matrix,
+        matrix_faults,
+        write_matrix,
+    )
+    from aa_core.files import write_atomically
+    from aa_core.report.controls_page import controls_page
+    from aa_core.report.table import terminal
+
+    subject = as_subject(subject_checkpoints(options))
+    controls = [*CONTROLS.values(), *TRAJECTORY_CONTROLS.values()]
+    matrix = control_matrix(
+        subject,
+        CLAIMS,
+        controls,
+        SYMMETRIES.values(),
+        progress=lambda changes: bar(changes, len(changes), "controls"),
+    )
+    faults = matrix_faults(matrix)
+    table = Table(box=None, pad_edge=False)
+    for column in ("control", "claims failed", "of those made for it"):
+        table.add_column(column)
+    for name, broken in matrix.breaks().items():
+        made_for_it = [claim.id for claim in matrix.claims if name in claim.broken_by]
+        table.add_row(name, str(len(broken)), f"{len(set(made_for_it) & set(broken))} of {len(made_for_it)}")
+    console = terminal()
+    console.print(table)
+    for fault in faults:
+        console.print(f"fault: {fault}", markup=False)
+    console.print(f"{len(matrix.claims)} claims, {len(matrix.rows)} verdicts, {len(faults)} faults")
+    if options.json is not None:
+        write_matrix(matrix, options.json)
+    if options.markdown is not None:
+        write_atomically(options.markdown, controls_page(matrix).encode())
+    return 1 if faults else 0
