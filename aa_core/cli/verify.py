@@ -47,6 +47,10 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.report.record import claim_record, json_report, subject_record
     from aa_core.report.table import print_results, terminal
 
+    html_report = None
+    if options.html is not None:  # before the work, since what it needs may be missing
+        from aa_core.report.page import html_report
+
     claims = select_claims(options.claims)
     expectations = load_expectations(options.expectations)
     model = model_name(options)
@@ -60,9 +64,7 @@ def run(options: argparse.Namespace) -> int:
     print_results(terminal(), subject, records)
     if options.json is not None:
         write_atomically(options.json, json_report(subject, records).encode())
-    if options.html is not None:
-        from aa_core.report.page import html_report
-
+    if options.html is not None and html_report is not None:
         write_atomically(options.html, html_report(subject, records, judged).encode())
     return exit_code(results)
 

@@ -60,7 +60,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "threshold": str(finding.criterion.threshold),
         "n": measurement.n,
         "count": measurement.count,
-        "interval": finding.interval,
+        "interval": finding.interval if finding.interval and all(map(math.isfinite, finding.interval)) else None,
         "note": measurement.note,
     }
 

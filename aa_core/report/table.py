@@ -88,6 +88,6 @@ def terminal() -> Console:
 
 def print_results(console: Console, subject: Record, records: Sequence[Record]) -> None:
     """Print what was judged, the table, and the counts."""
-    console.print(subject_line(subject), soft_wrap=True, markup=False)
+    console.print(Text(subject_line(subject)), soft_wrap=True)
     console.print(results_table(records))
     console.print(summary_line(records))
