@@ -57,7 +57,7 @@ def test_an_order_is_undecidable_only_across_a_wide_gap() -> None:
     with pytest.raises(NotApplicable, match="between steps 100 and 200"):
         crossing_ratio(along(0, 100, 200), *together)
     assert crossing_ratio(along(0, 100, 120), *together).value == 1
-    assert ratio(along(10, 100), [1, 1], [1, 1]) == 1, "both there from the start: nothing comes first"
+    assert ratio(along(0, 100), [1, 1], [1, 1]) == 1, "both there from the start: nothing comes first"
 
 
 def test_sudden_rise_is_the_shortest_window_with_most_of_the_rise() -> None:
