@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from aa_core.circuits import gradient
+from aa_core.circuits.accuracy import full_prefix_accuracy
 from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import DataConfig, Run, Subject
 from aa_core.model.config import ModelConfig
@@ -17,8 +18,18 @@ from aa_core.model.parameters import initial_parameters
 from aa_core.statistics import NotApplicable
 from aa_core.task.config import TaskConfig
 from aa_core.task.problems import parse_problem, sequences_from_problems
+from aa_core.task.sampling import KINDS, Kind
 from aa_core.task.split import Split, SplitConfig
-from circuit_tests.meta.compiled_model import DATA, SPLIT, D, compiled_parameters, compiled_subject
+from circuit_tests.meta.compiled_model import (
+    CARRIED,
+    DATA,
+    POSITIONS,
+    SPLIT,
+    TASK,
+    D,
+    compiled_parameters,
+    compiled_subject,
+)
 
 SMALL = TaskConfig(modulus=7, n_variables=4, max_assignments=2, n_ctx=8)
 MODEL = ModelConfig(d_model=16, d_head=16, d_mlp=32)
@@ -111,27 +122,38 @@ def stages() -> dict[str, Subject]:
 
 def test_only_checkpoints_that_add_and_do_not_bind_yet_count(stages: dict[str, Subject]):
     run = TrajectorySubject((0, 10, 20), (stages["nothing"], stages["adds"], stages["binds"]))
-    measured = gradient.least_pull_before_binding(run)
+    measured = gradient.least_pull_z_before_binding(run)
     assert measured.value == pytest.approx(gradient.own_pull_z(stages["adds"]).value)
     assert measured.note == "least at step 10 of 1 checkpoints"
     assert measured.value > 2
-    assert gradient.largest_shuffled_pull_before_binding(run).value < 2
+    assert gradient.least_pull_argmax_before_binding(run).value > 0.5
 
 
-def test_the_extreme_of_several_checkpoints_is_named(stages: dict[str, Subject]):
+def test_the_least_of_several_checkpoints_is_named(stages: dict[str, Subject]):
     half = compiled_subject(W_V0=torch.zeros(D, D), W_V1=0.5 * compiled_parameters()["blocks.1.attn.W_V"][0])
     run = TrajectorySubject((0, 10, 20), (stages["adds"], half, stages["binds"]))
     values = {step: gradient.own_pull_z(subject).value for step, subject in ((0, stages["adds"]), (10, half))}
-    shuffled = [gradient.diagonal_z(each.pull.shuffled).value for each in gradient.waiting_checkpoints(run)]
     least = min(values, key=values.__getitem__)
-    measured = gradient.least_pull_before_binding(run)
+    measured = gradient.least_pull_z_before_binding(run)
     assert (measured.value, measured.note) == (values[least], f"least at step {least} of 2 checkpoints")
-    assert gradient.largest_shuffled_pull_before_binding(run).value == max(shuffled)
+
+
+def test_binding_of_one_side_ends_the_wait(stages: dict[str, Subject]):
+    """A model that binds the left operand alone answers 1L, and neither 1R nor 2-var."""
+    looking, matching = (compiled_parameters()[f"blocks.{layer}.attn.W_K"][0] for layer in (0, 1))
+    looking[POSITIONS.start + TASK.right_position, POSITIONS.start + TASK.equals_position] = 0
+    matching[CARRIED, CARRIED] /= 2  # the query carries all of one variable instead of half of each
+    left_alone = compiled_subject(W_K0=looking, W_K1=matching)
+    accuracy = {kind: full_prefix_accuracy(left_alone, kind).value for kind in KINDS}
+    assert accuracy[Kind.LEFT] == 1, accuracy
+    assert max(accuracy[Kind.RIGHT], accuracy[Kind.TWO]) < gradient.BINDS, accuracy
+    run = TrajectorySubject((0, 10, 20, 30), (stages["adds"], left_alone, stages["adds"], stages["binds"]))
+    assert list(gradient.pulls_before_binding(run)) == [0]
 
 
 def test_a_run_that_never_adds_has_no_value_and_one_without_such_checkpoints_no_meaning(stages: dict[str, Subject]):
     never = TrajectorySubject((0, 10), (stages["nothing"], stages["nothing"]))
-    assert np.isnan(gradient.least_pull_before_binding(never).value)
+    assert np.isnan(gradient.least_pull_z_before_binding(never).value)
     at_once = TrajectorySubject((0, 10), (stages["nothing"], stages["binds"]))
     with pytest.raises(NotApplicable, match="no checkpoint adds already and does not bind yet"):
-        gradient.least_pull_before_binding(at_once)
+        gradient.least_pull_z_before_binding(at_once)
