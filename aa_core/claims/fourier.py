@@ -26,7 +26,7 @@ SPARSE = "The model represents constants with a few key frequencies."
 BROKEN_BY = ("ov1-rows-shuffled", "constants-permuted", "random")
 
 # With two thirds of all frequencies called key, as on random weights, what holds for the key ones says nothing.
-FEW = Criterion("number of key frequencies", key_frequency_count, at_most(12))
+FEW = Criterion("number of key frequencies", key_frequency_count, at_most(13))
 
 CLAIMS = (
     Claim(
@@ -96,7 +96,8 @@ CLAIMS = (
         form=Form.LITERAL,
         criterion=FEW,
         conditions=(Criterion("number of key frequencies", key_frequency_count, at_least(4)),),
-        evidence="authors' run 10 from step 3201 on, 4 at step 401; random 18 to 25, constants permuted 16 to 18",
+        evidence="authors' run 10 from step 3201 on, 4 at step 401, five other runs 7 to 11; random 17 to 26 (30 draws), "
+        "constants permuted 15 to 22 (10 draws)",
         broken_by=("constants-permuted", "sums-looked-up", "random"),
     ),
     Claim(
@@ -105,10 +106,11 @@ CLAIMS = (
         paper=SPARSE,
         form=Form.CONTROLLED,
         criterion=Criterion(
-            "share of the energy of W_E[constants] W_V W_O at the key frequencies", key_energy, at_least(0.95)
+            "share of the energy of W_E[constants] W_V W_O at the key frequencies", key_energy, at_least(0.9)
         ),
         conditions=(FEW,),
-        evidence="authors' late checkpoints .989 to .995; random .66 to .88, constants permuted .60; .71 at step 401",
+        evidence="authors' late checkpoints .989 to .995, five other runs .954 to .984; random .64 to .91, constants "
+        "permuted .58 to .78; .71 at step 401",
         broken_by=("constants-permuted", "random"),
     ),
     Claim(
@@ -128,9 +130,10 @@ CLAIMS = (
         statement="The model cannot add without the key frequencies, but without as many others.",
         paper=SPARSE,
         form=Form.CONTROLLED,
-        criterion=Criterion("accuracy on all sums without the key frequencies", excluded_accuracy, at_most(0.05)),
+        criterion=Criterion("accuracy on all sums without the key frequencies", excluded_accuracy, at_most(0.1)),
         conditions=(Criterion("the same without as many random other ones", other_excluded_accuracy, at_least(0.98)),),
-        evidence="authors' late checkpoints .016 to .021 (chance .017) and .996 to 1.000; random at chance in both",
+        evidence="authors' late checkpoints .016 to .021 (chance .017) and .996 to 1.000, five other runs .020 to .037; "
+        "random at chance in both",
         broken_by=(*BROKEN_BY, "win-permuted", "sums-looked-up", "top-5-frequencies-removed"),
     ),
     Claim(
