@@ -96,8 +96,8 @@ CLAIMS = (
         form=Form.LITERAL,
         criterion=FEW,
         conditions=(Criterion("number of key frequencies", key_frequency_count, at_least(4)),),
-        evidence="authors' run 10 from step 3201 on, 4 at step 401, five other runs 7 to 11; random 17 to 26 (30 draws), "
-        "constants permuted 15 to 22 (10 draws)",
+        evidence="authors' run 10 from step 3201 on, 4 at step 401, five other runs 7 to 11; random 17 to 26 (30 "
+        "draws), constants permuted 15 to 22 (10 draws)",
         broken_by=("constants-permuted", "sums-looked-up", "random"),
     ),
     Claim(
@@ -132,8 +132,8 @@ CLAIMS = (
         form=Form.CONTROLLED,
         criterion=Criterion("accuracy on all sums without the key frequencies", excluded_accuracy, at_most(0.1)),
         conditions=(Criterion("the same without as many random other ones", other_excluded_accuracy, at_least(0.98)),),
-        evidence="authors' late checkpoints .016 to .021 (chance .017) and .996 to 1.000, five other runs .020 to .037; "
-        "random at chance in both",
+        evidence="authors' late checkpoints .016 to .021 (chance .017) and .996 to 1.000, five other runs .020 to "
+        ".037; random at chance in both",
         broken_by=(*BROKEN_BY, "win-permuted", "sums-looked-up", "top-5-frequencies-removed"),
     ),
     Claim(
