@@ -86,7 +86,7 @@ def test_a_fall_is_no_rise() -> None:
 
 def test_a_rise_between_distant_neighbours_is_undecidable() -> None:
     with pytest.raises(NotApplicable, match="steps 1000 and 4000"):
-        sudden_rise(along(1000, 4000, 4100), np.array([[0.1, 0.9, 1.0]]))
+        sudden_rise(along(1000, 4000, 4100), np.array([[0.1, 0.9, 1.0], [0.1, 0.2, 0.3]]))
     assert sudden_rise(along(1000, 4000, 4100), np.array([[0.1, 0.3, 0.4]])).height == pytest.approx(0.1)
     late = sudden_rise(along(1000, 4000, 4100), np.array([[0.1, 0.9, 1.0], [0.1, 0.3, 0.9]]))
     assert (late.curve, late.height) == (1, pytest.approx(0.6)), "a rise that can be seen counts"
@@ -119,7 +119,8 @@ def test_curves_let_go_of_what_a_model_computed() -> None:
         kept.append(weakref.ref(subject))
         return scale(subject)
 
-    along(0, 10).curve(measure)
+    trajectory = along(0, 10)
+    trajectory.curve(measure)
     gc.collect()
     assert [ref() for ref in kept] == [None, None]
 

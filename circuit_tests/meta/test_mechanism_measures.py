@@ -103,6 +103,21 @@ def test_held_out_pairs_are_counted_alone() -> None:
     assert table_accuracy(subject, held_out=True).value == pytest.approx((sums[~SPLIT.seen] != 3).mean())
 
 
+def test_the_margin_is_a_mean_in_standard_deviations_of_all_logits(good: Subject) -> None:
+    p = compiled_parameters()
+    written = p["blocks.1.attn.W_V"][0][CONSTANTS]
+    logits, margins, wrong = [], [], []
+    for n in range(TASK.modulus):
+        for m in range(TASK.modulus):
+            row = (written[n] + written[m]) @ p["blocks.1.mlp.W_in"]
+            row = (row.relu() @ p["blocks.1.mlp.W_out"] @ p["unembed.W_U"]).numpy()
+            logits.append(row)
+            wrong.append(np.delete(row, (n + m) % TASK.modulus).max())
+            margins.append(row[(n + m) % TASK.modulus] - wrong[-1])
+    assert min(wrong) < 0, "no logit of 0 may stand in for the right one's"
+    assert table_margin(good).value == pytest.approx(np.mean(margins) / np.std(logits, ddof=1), rel=1e-5)
+
+
 def test_an_addition_circuit_that_writes_nothing_has_no_margin(good: Subject) -> None:
     silent = changed("W_V1", slice(None), slice(None), 0)
     assert table_margin(silent).value == 0
@@ -139,6 +154,9 @@ def test_the_right_attention_does_not_help_a_model_that_adds_elsewhere(kind: Kin
 
 
 def test_uniform_attention_in_blocks_0_binds_nothing(good: Subject) -> None:
+    uniform = changed("W_K0", slice(None), slice(None), 0)
+    for kind in KINDS:
+        assert unbound_accuracy(good, kind).value == uniform.full_prefix(kind).correct.mean()
     assert unbound_accuracy(good, Kind.ZERO).value > 0.9
     assert unbound_accuracy(good, Kind.LEFT).value < CHANCE
     assert unbound_accuracy(adding_through_blocks_0(), Kind.ZERO).value < CHANCE
