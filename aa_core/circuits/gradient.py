@@ -32,6 +32,7 @@ from aa_core.statistics import Measurement, NotApplicable, exact
 from aa_core.task.config import TaskConfig
 from aa_core.task.sampling import Kind
 from aa_core.task.sequences import NO_VARIABLE, Sequences
+from aa_core.task.split import Split
 from aa_core.task.training_data import training_batch
 
 ADDS = 0.9  # 0-var accuracy from which a model adds
@@ -53,8 +54,9 @@ class Pull(NamedTuple):
 
 
 def training_run(subject: Subject) -> Run:
-    """The run on one batch of the training law."""
-    return subject.run(training_batch(subject.split, subject.data.seed, 0, subject.data.gradient))
+    """The run on one batch of the training law at the paper's frequency of 2-variable sequences, whatever the run's."""
+    split = Split(subject.task, replace(subject.split.config, two_variable_frequency=1.0))
+    return subject.run(training_batch(split, subject.data.seed, 0, subject.data.gradient))
 
 
 def ideal_codes(task: TaskConfig, sequences: Sequences) -> Codes:

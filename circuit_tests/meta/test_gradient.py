@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -96,6 +98,15 @@ def test_codes_of_a_problem():
     assert codes.keys.nonzero().tolist() == [[0, 1, 2], [0, 3, 1]], "c at position 1, b at position 3"
     both = gradient.ideal_codes(SMALL, sequences_from_problems(SMALL, [parse_problem(SMALL, "d=0, a=6, a+d")]))
     assert both.queries.tolist() == [[0.5, 0, 0, 0.5]]
+
+
+def test_the_batch_does_not_depend_on_how_often_the_run_saw_two_variables(random_model: Subject):
+    rare = Split(SMALL, replace(random_model.split.config, two_variable_frequency=0.1))
+    batches = [
+        gradient.training_run(replace(random_model, split=split)).sequences for split in (random_model.split, rare)
+    ]
+    np.testing.assert_array_equal(batches[0].tokens, batches[1].tokens)
+    assert len(batches[0]) == random_model.data.gradient
 
 
 def test_the_compiled_model_is_pulled_to_the_identity_by_right_answers_alone():
