@@ -18,8 +18,10 @@ from aa_core.circuits.spectra import (
     other_excluded_accuracy,
     restricted_accuracy,
 )
+from aa_core.claims.accuracy import solves
 from aa_core.claims.claim import Claim, Criterion, Form
 from aa_core.statistics import at_least, at_most
+from aa_core.task.sampling import Kind
 
 PAPER = "Pre-activations of the second MLP's neurons fit a cos(kn) + b cos(km) of one frequency k."
 SPARSE = "The model represents constants with a few key frequencies."
@@ -147,7 +149,7 @@ CLAIMS = (
             least_delivered_frequency,
             at_least(0.4),
         ),
-        conditions=(FEW,),
+        conditions=(FEW, solves(Kind.ZERO)),
         evidence="authors' checkpoints .78 to .89 from step 401 on; 0 with the strongest frequency removed from the "
         "constants, though the model still adds .99 of all sums; random .55 to .71 with 18 to 25 key frequencies",
         broken_by=("top-frequency-removed", "top-5-frequencies-removed", "constants-permuted", "random"),
