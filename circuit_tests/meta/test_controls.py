@@ -25,7 +25,7 @@ from aa_core.controls.edits import derangement, shifted_scores
 from aa_core.controls.matrix import UNTRAINED
 from aa_core.model.symbol_space import symbol_tables
 from aa_core.statistics import Verdict
-from aa_core.task.sampling import KINDS
+from aa_core.task.sampling import KINDS, Kind
 from circuit_tests.meta.compiled_model import D, compiled_subject
 
 ALPHA = interval_alpha()
@@ -82,9 +82,13 @@ def good() -> Subject:
 
 
 @pytest.fixture(scope="module")
-def run(good: Subject) -> TrajectorySubject:
+def untrained(good: Subject) -> Subject:
+    return CONTROLS["random"].apply(good, 1)
+
+
+@pytest.fixture(scope="module")
+def run(good: Subject, untrained: Subject) -> TrajectorySubject:
     """Learns to add at step 10 and to bind at step 100."""
-    untrained = CONTROLS["random"].apply(good, 1)
     adds = CONTROLS["uniform-attention-0"].apply(good, 0)
     return TrajectorySubject(
         (0, 10, 50, 100, 200), (untrained, adds, dataclasses.replace(adds), compiled_subject(), good)
@@ -181,15 +185,26 @@ def test_no_position_keeps_its_predecessor(good: Subject, seed: int) -> None:
     assert all(later != earlier + 1 for earlier, later in pairwise(order[:prefix]))
 
 
-def test_scores_shift_where_asked_and_nowhere_else(good: Subject) -> None:
-    task = good.task
+def test_scores_shift_where_asked_and_nowhere_else(untrained: Subject) -> None:
+    task = untrained.task
     letters = np.array([1, 3])
-    changed = shifted_scores(good.parameters, np.arange(task.modulus), task.first_variable_token + letters, -5)
-    before, after = good.tables.pair_scores, symbol_tables(task, changed).pair_scores
-    expected = torch.zeros_like(before)
+    changed = shifted_scores(untrained.parameters, np.arange(task.modulus), task.first_variable_token + letters, -5)
+    before, after = untrained.tables, symbol_tables(task, changed)
+    expected = torch.zeros_like(before.pair_scores)
     expected[:, : task.modulus, task.first_variable_token + letters] = -5
-    torch.testing.assert_close(after - before, expected, atol=1e-4, rtol=0)
-    torch.testing.assert_close(symbol_tables(task, changed).row_scores, good.tables.row_scores, atol=1e-4, rtol=0)
+    rounding = 1e-5 * float(before.pair_scores.abs().max())
+    torch.testing.assert_close(after.pair_scores - before.pair_scores, expected, atol=rounding, rtol=0)
+    torch.testing.assert_close(after.row_scores, before.row_scores, atol=rounding, rtol=0)
+
+
+def test_the_mark_on_the_prefix_is_one_direction_that_nothing_reads(untrained: Subject) -> None:
+    marked = CONTROLS["prefix-marked"].apply(untrained, 0)
+    old, new = (subject.full_prefix(Kind.TWO).activations.resid_mid for subject in (untrained, marked))
+    _, strength, directions = torch.linalg.svd((new - old).double(), full_matrices=False)
+    assert strength[0] > 1e3 * strength[1]
+    for name in ("blocks.1.mlp.W_in", "unembed.W_U"):
+        read = directions[0] @ marked.parameters[name].double()
+        assert read.abs().max() < 1e-3 * marked.parameters[name].abs().max(), name
 
 
 # Trajectories
