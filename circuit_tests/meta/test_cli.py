@@ -233,7 +233,7 @@ def test_verify_writes_what_it_prints(checkpoint: Path, tmp_path: Path, capsys: 
     assert code == 1, "an untrained model passed"
     assert len(verdicts) == len(CLAIMS)
     for claim_id, verdict in verdicts.items():
-        assert re.search(rf"^{re.escape(claim_id)} .*{verdict}\s*$", printed, re.MULTILINE), claim_id
+        assert re.search(rf"^ *{re.escape(claim_id)} .*{verdict}\s*$", printed, re.MULTILINE), claim_id
 
 
 def test_same_weights_give_the_same_report(

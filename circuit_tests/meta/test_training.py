@@ -236,7 +236,7 @@ CODE_CHANGES = {
     "default of the config": ("training/config.py", "weight_decay: float = 0.02", "weight_decay: float = 0.03"),
     "forward pass": ("model/symbol_space.py", ".relu_()", ".sigmoid_()"),
     "initial weights": ("model/parameters.py", "init_scale / model", "2 * init_scale / model"),
-    "sampler": ("task.training_data.py", "rng.random(size)", "1 - rng.random(size)"),
+    "sampler": ("task/training_data.py", "rng.random(size)", "1 - rng.random(size)"),
     "sequences": ("task/sequences.py", "task.pad_token", "task.plus_token"),
     "split": ("task/split.py", "math.floor", "math.ceil"),
     "package's own file": ("task/__init__.py", "", "x = 1\n"),
@@ -244,7 +244,7 @@ CODE_CHANGES = {
 
 OTHER_CHANGES = {
     "comment": ("training/optimisation.py", "MOMENTS = (", "# The two moments.\nMOMENTS = ("),
-    "docstring": ("task.training_data.py", "The training distribution", "The distribution of training"),
+    "docstring": ("task/training_data.py", "The training distribution", "The distribution of training"),
     "layout": ("training/optimisation.py", "MOMENTS = (", "\n\nMOMENTS  =  (  "),
     "loop": ("training/loop.py", "loss_sum, last_row = 0.0, state.step", "loss_sum, last_row = 0.0, 0"),
     "run store": ("runs/store.py", 'ASIDE = ".damaged-"', 'ASIDE = ".broken-"'),
