@@ -184,7 +184,9 @@ def test_letter_sequences_have_each_letter_in_its_role(good: Subject, role: Role
     else:
         assert (others == NO_VARIABLE).all()
     assert SPLIT.seen[tuple(sequences.values.T)].all()
-    assert ((sequences.tokens[:, : TASK.prefix_length] < TASK.modulus).sum(1) == TASK.max_assignments).all()
+    prefixes = sequences.tokens[:, : TASK.prefix_length]
+    assigned = [row[row < TASK.modulus] for row in prefixes]
+    assert {len(np.unique(values)) for values in assigned} == {TASK.max_assignments}, "all assigned, values distinct"
 
 
 def test_every_letter_works_in_the_compiled_model(good: Subject) -> None:
@@ -249,6 +251,17 @@ def test_the_last_held_letter_is_sought_before_all_letters_work(good: Subject) -
     assert raised.value == 1
     assert raised.note.startswith(f"a on the {('left', 'right')[held.side]} at step 300, 0.")
     assert raised_score_of_held_letter(run, control=True).value < 0.5
+
+
+def test_a_letter_that_works_half_the_time_is_not_held(good: Subject) -> None:
+    run = trajectory(with_score(A, -8), good)
+    for side in (0, 1):
+        for letter in (A, F):
+            key = (letter_accuracy, ("letter", letter), ("side", side))
+            assert run.curve(letter_accuracy, letter=letter, side=side) is run._curves[key]
+            run._curves[key] = np.array([0.6, 1.0])
+    with pytest.raises(NotApplicable, match="no checkpoint at which"):
+        last_held_letter(run)
 
 
 def test_a_run_without_a_held_letter(good: Subject) -> None:
