@@ -1,0 +1,106 @@
+"""Documents and packaging say what the code does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from aa_core.checkpoints import load_trajectory
+from aa_core.claims.registry import CLAIMS
+from aa_core.errors import InputError
+from aa_core.fixtures import fixture_folder
+from aa_core.report.claims_page import claims_page
+from aa_core.report.results_page import load_reports, results_page
+from aa_core.training.recipes import recipe_name
+
+ROOT = Path(__file__).parents[2]
+RESULTS = Path("docs/results")
+
+
+def commands(readme: str) -> list[str]:
+    """Lines of the README's blocks of code, without their comments."""
+    blocks = re.findall(r"^```\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    return [line.split("  #")[0].rstrip() for block in blocks for line in block.splitlines()]
+
+
+def test_claims_page_is_current() -> None:
+    assert (ROOT / "docs/claims.md").read_text() == claims_page(), "run: aa claims --markdown docs/claims.md"
+
+
+def test_results_page_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs/results.md").read_text()
+    assert page == results_page(RESULTS), "run: aa results docs/results --markdown docs/results.md"
+
+
+def test_reports_cover_the_registry() -> None:
+    for name, report in load_reports(ROOT / RESULTS).items():
+        assert set(report["claims"]) == {claim.id for claim in CLAIMS}, f"{name}: run aa verify --json again"
+
+
+def test_a_file_that_is_no_report_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no \.json report"):
+        load_reports(tmp_path)
+    (tmp_path / "other.json").write_text('{"claims": 3}')
+    with pytest.raises(InputError, match=r"other\.json"):
+        load_reports(tmp_path)
+
+
+def test_every_family_has_a_file_of_tests() -> None:
+    tested = set()
+    for path in (ROOT / "circuit_tests").glob("test_*.py"):
+        tested |= set(re.findall(r'claim_test\("(.+?)"\)', path.read_text()))
+    assert tested == {claim.family for claim in CLAIMS}
+
+
+def test_ci_calls_the_test_command_of_the_readme() -> None:
+    [command] = [
+        line for line in commands((ROOT / "README.md").read_text()) if line.endswith("&& pytest circuit_tests")
+    ]
+    assert command in (ROOT / ".ci/run").read_text().splitlines()
+
+
+def test_commands_of_the_readme_exist() -> None:
+    from aa_core.cli.main import parser
+
+    named = {line.split()[1] for line in commands((ROOT / "README.md").read_text()) if line.startswith("aa ")}
+    help_text = parser().format_help()
+    assert named
+    assert not {name for name in named if not re.search(rf"^    {name}\b", help_text, re.MULTILINE)}
+
+
+def test_every_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    names = {re.match(r"[\w.-]+", requirement)[0] for requirement in wanted} - {project["name"]}  # pyright: ignore
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines), "a line is not an exact version"
+    pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines}
+    assert {name.lower().replace("_", "-") for name in names} <= pinned
+
+
+def test_fixture_is_whole() -> None:
+    folder = fixture_folder()
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    manifest = json.loads(files.pop("manifest.json").read_text())
+    assert {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()} == {
+        name: record["sha256"] for name, record in manifest["files"].items()
+    }
+    assert sum(path.stat().st_size for path in files.values()) <= 20 * 2**20
+
+
+def test_fixture_is_a_run_of_the_paper_recipe() -> None:
+    trajectory = load_trajectory(fixture_folder())
+    config = trajectory.final.config
+    assert config is not None
+    assert recipe_name(config) == "paper"
+    assert trajectory.final.step == config.steps
+    assert trajectory.checkpoints[0].step == 0
