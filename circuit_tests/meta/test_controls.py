@@ -164,6 +164,14 @@ def test_memorising_model_answers_seen_pairs_and_their_mirrors_alone(good: Subje
     assert held_out_zero_variable(looked_up).value < held_out_zero_variable(good).value
 
 
+def test_random_weights_have_the_mean_scale_of_the_model(good: Subject, untrained: Subject) -> None:
+    old, new = (
+        torch.cat([weight.flatten() for weight in subject.parameters.values()]) for subject in (good, untrained)
+    )
+    assert float(new.square().mean() / old.square().mean()) == pytest.approx(1, rel=0.05)
+    assert not CONTROLS["random"].build(good, 2)["embed.W_E"].equal(untrained.parameters["embed.W_E"])
+
+
 # How they are made
 
 
