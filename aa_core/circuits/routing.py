@@ -1,4 +1,4 @@
-"""Addition without binding, and binding without addition."""
+"""Where `=` looks, addition without binding, and binding without addition."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from dataclasses import replace
 
 import torch
 
-from aa_core.circuits.attention import equals_top_two
+from aa_core.circuits.attention import equals_operand_weights, equals_top_two
 from aa_core.circuits.interventions import half_on, intervened
 from aa_core.circuits.subject import Subject
 from aa_core.statistics import Measurement, share
 from aa_core.task.sampling import Kind
+
+
+def operands_top_two(subject: Subject, kind: Kind) -> Measurement:
+    """Share of sequences in which, of all that blocks.0's `=` attends to before itself, the operands are the top two.
+
+    Itself is left out: what it finds there is the same in every sequence, so weight rests there in some models.
+    """
+    before = subject.full_prefix(kind).activations.pattern0[:, -1, :-1]
+    smaller = equals_operand_weights(subject, 0, kind).min(1)
+    return share((before.numpy() >= smaller[:, None]).sum(1) == 2)
 
 
 def ideal_routing_accuracy(subject: Subject, kind: Kind) -> Measurement:

@@ -26,6 +26,7 @@ from aa_core.circuits.refinement import (
 )
 from aa_core.circuits.routing import (
     ideal_routing_accuracy,
+    operands_top_two,
     unbound_accuracy,
     valueless_accuracy,
     valueless_top_two,
@@ -151,6 +152,19 @@ def test_the_right_attention_makes_up_for_what_does_not_find_it(good: Subject, k
 @pytest.mark.parametrize("kind", [Kind.LEFT, Kind.RIGHT, Kind.TWO])
 def test_the_right_attention_does_not_help_a_model_that_adds_elsewhere(kind: Kind) -> None:
     assert ideal_routing_accuracy(adding_through_blocks_0(), kind).value < CHANCE
+
+
+def test_operands_are_the_top_two_of_what_is_before_equals(good: Subject) -> None:
+    equals = TASK.equals_position
+    resting = changed("W_K0", slice(POSITIONS.start + equals, POSITIONS.start + equals + 1), slice(None), 1.1)
+    assert (resting.full_prefix(Kind.TWO).activations.pattern0[:, -1].argmax(-1) == equals).all()
+    plus = changed("W_K0", slice(POSITIONS.start + TASK.plus_position, POSITIONS.start + equals), slice(None), 1.1)
+    uniform = changed("W_K0", slice(None), slice(None), 0)
+    for kind in KINDS:
+        assert operands_top_two(good, kind).value == 1
+        assert operands_top_two(resting, kind).value == 1
+        assert operands_top_two(plus, kind).value == 0
+        assert operands_top_two(uniform, kind).value == 0, "ties are no top two"
 
 
 def test_uniform_attention_in_blocks_0_binds_nothing(good: Subject) -> None:
