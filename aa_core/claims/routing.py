@@ -31,7 +31,7 @@ def _claims(kind: Kind) -> tuple[Claim, ...]:
                 partial(operands_top_two, kind=kind),
                 at_least(0.95),
             ),
-            evidence="authors' run 1.000 at step 8001 and later, at 5301 .61 (1L, 2-var), .98 (1R) and .99 (0-var, with "
+            evidence="authors' run 1.000 from step 8001 on, at 5301 .61 (1L, 2-var), .98 (1R), .99 (0-var, with "
             ".001 of the weight on the left operand up to 5201: see the weights); random and uniform .00; one of seven "
             "other runs rests a third of the weight on `=` itself",
             broken_by=QK0,
