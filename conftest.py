@@ -13,7 +13,8 @@ hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("default")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    plugin.check_options(config)
     torch.set_num_threads(1)  # small products; several processes at once must not fight for cores
 
 

@@ -62,6 +62,19 @@ def _models(config: pytest.Config) -> list[str]:
     return chosen
 
 
+def check_options(config: pytest.Config) -> None:
+    """Refuse what cannot work before anything is collected.
+
+    Raises:
+        pytest.UsageError: the options contradict each other, or a path is not there.
+    """
+    _models(config)
+    for option in ("checkpoint", "expectations"):
+        path = config.getoption(option)
+        if path and not Path(path).exists():
+            raise pytest.UsageError(f"--{option}: there is no file or folder {path}")
+
+
 def header(config: pytest.Config) -> list[str]:
     """Names the models, and for seeds the line that judges the same ones again."""
     models = _models(config)
@@ -70,6 +83,8 @@ def header(config: pytest.Config) -> list[str]:
         seeds = ",".join(model.removeprefix("seed") for model in models)
         recipe = config.getoption("recipe")
         lines.append(f"to reproduce: pytest circuit_tests -m slow --recipe {recipe} --seeds {seeds}")
+    if (config.getoption("checkpoint") or config.getoption("seeds")) and "not slow" in (config.getoption("-m") or ""):
+        lines.append("the claims are marked slow: add -m slow to judge them")
     return lines
 
 
@@ -133,7 +148,7 @@ def claim_test(family: str) -> Callable[..., None]:
     claims = [claim for claim in CLAIMS if claim.family == family]
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("claim", claims, ids=[claim.id.split("/")[1] for claim in claims])
+    @pytest.mark.parametrize("claim", claims, ids=[claim.id for claim in claims])
     def test(
         claim: Claim,
         model_under_test: ModelUnderTest,

@@ -30,6 +30,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the answers and the attention; 0 if the model is right, else 1."""
+    from rich.text import Text
+
     from aa_core.checkpoints import Checkpoint
     from aa_core.claims.subjects import as_subject
     from aa_core.claims.verification import TrajectorySubject
@@ -46,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     answer, true = int(top.indices[0]), problem.answer(last.task)
 
     console = terminal()
-    console.print(f"{problem.text(last.task)}   ({last.path}, step {last.step})", soft_wrap=True, markup=False)
+    step = "unknown" if last.step is None else last.step
+    console.print(Text(f"{problem.text(last.task)}   ({last.path}, step {step})"), soft_wrap=True)
     verdict = "[green]right[/]" if answer == true else "[bold red]wrong[/]"
     likely = ", ".join(f"{int(i)} ({p:.1%})" for p, i in zip(top.values, top.indices, strict=True))
     console.print(f"model {answer}, true {true}: {verdict}; likeliest {likely}")

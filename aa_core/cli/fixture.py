@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from aa_core.cli.options import add_run_options, run_config, run_store
+from aa_core.cli.options import add_run_options, trained_run, use_threads
 
 
 def add_parser(commands: Any) -> None:
@@ -22,12 +22,9 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Train or find the run, write the fixture, say which steps it keeps."""
-    from aa_core.cli.progress import training_bar
     from aa_core.fixtures import write_fixture
 
-    config = run_config(options, options.seed)
-    with training_bar(f"{options.recipe} seed {options.seed}") as progress:
-        trained = run_store(options).run(config, device=options.device, threads=options.threads, progress=progress)
-    steps = write_fixture(trained, options.output)
+    use_threads(options)
+    steps = write_fixture(trained_run(options, options.seed), options.output)
     print(f"{options.output}: seed {options.seed}, steps {', '.join(map(str, steps))}")
     return 0

@@ -12,7 +12,7 @@ from aa_core.errors import InputError
 
 if TYPE_CHECKING:
     from aa_core.checkpoints import Checkpoint, Trajectory
-    from aa_core.runs import RunStore
+    from aa_core.runs import Run, RunStore
     from aa_core.task.split import SplitConfig
     from aa_core.training.config import TrainConfig
 
@@ -66,6 +66,19 @@ def run_store(options: argparse.Namespace) -> RunStore:
     return RunStore(metrics_for, root=options.cache or default_root(), notify=notify)
 
 
+def trained_run(options: argparse.Namespace, seed: int) -> Run:
+    """The run of a seed, trained under a progress bar if it is not in the store.
+
+    Raises:
+        InputError: see `RunStore.run`.
+    """
+    from aa_core.cli.progress import training_bar
+
+    config = run_config(options, seed)
+    with training_bar(f"recipe {options.recipe}, seed {seed}", config.steps) as progress:
+        return run_store(options).run(config, device=options.device, threads=options.threads, progress=progress)
+
+
 def split_option(options: argparse.Namespace) -> SplitConfig | None:
     """The split that options give, None where they give none.
 
@@ -104,7 +117,6 @@ def subject_checkpoints(options: argparse.Namespace) -> Checkpoint | Trajectory:
         InputError: they cannot be loaded, or the options contradict each other.
     """
     from aa_core.checkpoints import load_subject
-    from aa_core.cli.progress import training_bar
     from aa_core.fixtures import fixture_folder
 
     use_threads(options)
@@ -112,8 +124,7 @@ def subject_checkpoints(options: argparse.Namespace) -> Checkpoint | Trajectory:
     if options.seed is not None:
         if split is not None:
             raise InputError("a run of a seed knows its split: leave the options of the split out")
-        config = run_config(options, options.seed)
-        with training_bar(f"{options.recipe} seed {options.seed}") as progress:
-            run = run_store(options).run(config, device=options.device, threads=options.threads, progress=progress)
-        return load_subject(run.folder)
+        return load_subject(trained_run(options, options.seed).folder)
+    if split is not None and options.checkpoint is None:
+        raise InputError("the fixture knows its split: leave the options of the split out")
     return load_subject(options.checkpoint or fixture_folder(), split)

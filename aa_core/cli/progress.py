@@ -27,12 +27,18 @@ def _bars() -> Progress:
 
 
 @contextmanager
-def training_bar(title: str) -> Iterator[Callable[[int, int, Mapping[str, float]], None]]:
-    """A bar over training steps with the loss and three accuracies beside it."""
+def training_bar(title: str, steps: int) -> Iterator[Callable[[int, int, Mapping[str, float]], None]]:
+    """A bar over training steps with the loss and accuracies beside it; one line at the start without a terminal."""
     with _bars() as bars:
-        task = bars.add_task(title, total=None, status="")
+        task = bars.add_task(title, total=steps, status="")
+
+        told = not bars.disable
 
         def update(step: int, total: int, row: Mapping[str, float]) -> None:
+            nonlocal told
+            if not told:
+                bars.console.print(f"aa: {title}: training, at step {step} of {total}", highlight=False)
+                told = True
             status = (
                 f"loss {row['loss']:.3f}  0-var {row['full-prefix/0-var']:.2f}  1L {row['full-prefix/1L']:.2f}  "
                 f"1R {row['full-prefix/1R']:.2f}  2-var {row['full-prefix/2-var']:.2f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from aa_core.cli.options import add_run_options, run_config, run_store
+from aa_core.cli.options import add_run_options, run_config, trained_run, use_threads
 
 
 def add_parser(commands: Any) -> None:
@@ -22,16 +22,15 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Train each seed and say where its run is and how well it answers."""
-    from aa_core.cli.progress import training_bar
     from aa_core.seeds import parse_seeds
 
+    use_threads(options)
     seeds = [options.seed] if options.seed is not None else parse_seeds(options.seeds)
-    configs = [run_config(options, seed) for seed in seeds]
-    store = run_store(options)
-    for config in configs:
-        with training_bar(f"{options.recipe} seed {config.seed}") as progress:
-            trained = store.run(config, device=options.device, threads=options.threads, progress=progress)
+    for seed in seeds:
+        run_config(options, seed)  # refuse a bad one before the first is trained
+    for seed in seeds:
+        trained = trained_run(options, seed)
         last = trained.metrics()[-1]
         answers = "  ".join(f"{kind} {last[f'full-prefix/{kind}']:.3f}" for kind in ("0-var", "1L", "1R", "2-var"))
-        print(f"{trained.folder}\n  seed {config.seed}, step {last['step']:g}, loss {last['loss']:.4f}, {answers}")
+        print(f"{trained.folder}\n  seed {seed}, step {last['step']:g}, loss {last['loss']:.4f}, {answers}")
     return 0

@@ -12,6 +12,7 @@ from typing import Any
 
 from aa_core.checkpoints import Checkpoint, Trajectory
 from aa_core.claims.claim import Finding, Result
+from aa_core.task.split import SplitConfig
 
 FINDING = ("quantity", "measured", "threshold", "n", "count", "interval", "note")
 LIBRARIES = ("assign-and-add", "torch", "transformer_lens", "numpy", "scipy")
@@ -19,6 +20,8 @@ LIBRARIES = ("assign-and-add", "torch", "transformer_lens", "numpy", "scipy")
 
 def subject_record(loaded: Checkpoint | Trajectory) -> dict[str, Any]:
     """What was judged: path, hash of the weights, format, step, split, training config and versions.
+
+    `split_assumed`: a foreign file does not say its split, and the paper's stands in for it.
 
     For a folder these are the last checkpoint's, and `steps` lists all.
     """
@@ -30,6 +33,7 @@ def subject_record(loaded: Checkpoint | Trajectory) -> dict[str, Any]:
         "step": last.step,
         "steps": None if isinstance(loaded, Checkpoint) else [checkpoint.step for checkpoint in loaded],
         "task": dataclasses.asdict(last.task),
+        "split_assumed": last.config is None and last.split.config == SplitConfig(),
         "split": dataclasses.asdict(last.split.config),
         "config": None if last.config is None else dataclasses.asdict(last.config),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
@@ -37,7 +41,7 @@ def subject_record(loaded: Checkpoint | Trajectory) -> dict[str, Any]:
 
 
 def claim_record(result: Result) -> dict[str, Any]:
-    """A result; numbers that are not finite become null."""
+    """A result; numbers that are not finite become null. `itself` is the headline's verdict without the conditions."""
     claim = result.claim
     headline = result.findings[0] if result.findings else None
     return {
@@ -46,6 +50,7 @@ def claim_record(result: Result) -> dict[str, Any]:
         "form": claim.form.value,
         "verdict": result.verdict.value,
         **(_finding(headline) if headline else dict.fromkeys(FINDING)),
+        "itself": headline.verdict.value if headline else None,
         "conditions": [{**_finding(finding), "verdict": finding.verdict.value} for finding in result.findings[1:]],
         "reason": result.reason,
         "expected": None if result.expectation is None else result.expectation.model_dump(),

@@ -23,7 +23,7 @@ try:
     from matplotlib.figure import Figure
 except ImportError as error:
     raise InputError(
-        "a page with plots needs matplotlib, which is not installed: run `pip install 'assign-and-add[report]'`"
+        "a page with plots needs matplotlib, which is not installed: run pip install -c constraints.txt -e '.[report]'"
     ) from error
 
 SERIES = tuple(f"series-{number}" for number in range(1, 9))

@@ -41,11 +41,12 @@ def subject_line(subject: Record) -> str:
     """One line that says what was judged."""
     steps = subject["steps"]
     step = "unknown" if subject["step"] is None else subject["step"]
+    assumed = " (assumed)" if subject["split_assumed"] else ""
     where = f"{len(steps)} checkpoints, the last at step {step}" if steps else f"step {step}"
     split = subject["split"]
     return (
         f"{subject['path']}: {subject['format']}, {where}, weights {subject['hash'][:12]}; "
-        f"split: f={split['train_fraction']:g}, seed {split['seed']}, "
+        f"split{assumed}: f={split['train_fraction']:g}, seed {split['seed']}, "
         f"never left {split['never_left'] or '-'}, never right {split['never_right'] or '-'}"
     )
 
@@ -60,19 +61,27 @@ def results_table(records: Sequence[Record]) -> Table:
     for column in (*(["model"] if with_model else []), "claim", "measured", "threshold", "verdict"):
         table.add_column(column, overflow="fold", no_wrap=column in ("threshold", "verdict"))
 
-    def add(model: str, name: str, measured: str, threshold: str | None, verdict: str) -> None:
+    def add(model: str, name: str, measured: str, threshold: str | None, verdict: str, why: str = "") -> None:
         cells = (name, measured, threshold or "")
-        table.add_row(*([model] if with_model else []), *map(Text, cells), Text(verdict, STYLES[verdict]))
+        table.add_row(*([model] if with_model else []), *map(Text, cells), Text(verdict + why, STYLES[verdict]))
 
     for record in records:
-        model = record.get("model", "")
         measured = record["reason"] if record["verdict"] == Verdict.SKIPPED else explained_text(record)
-        add(model, record["id"], measured, record["threshold"], record["verdict"])
+        add(record.get("model", ""), record["id"], measured, record["threshold"], record["verdict"], _why(record))
         for condition in record["conditions"]:
             if condition["verdict"] != Verdict.HOLDS:
                 name = f"  and {condition['quantity']}"
                 add("", name, explained_text(condition), condition["threshold"], condition["verdict"])
     return table
+
+
+def _why(record: Record) -> str:
+    """What a verdict alone would leave unclear: that a failure is expected, or that a condition decides."""
+    expected = record.get("expected")
+    if expected is not None and expected["expect"] == "fails":
+        return " (expected to fail)" if record["verdict"] == Verdict.HOLDS else " (expected)"
+    deciding = [condition["verdict"] for condition in record["conditions"]]
+    return " (condition)" if record["verdict"] in deciding and record["verdict"] != record["itself"] else ""
 
 
 def summary_line(records: Iterable[Record]) -> str:
@@ -91,3 +100,5 @@ def print_results(console: Console, subject: Record, records: Sequence[Record]) 
     console.print(Text(subject_line(subject)), soft_wrap=True)
     console.print(results_table(records))
     console.print(summary_line(records))
+    if any(record["verdict"] in (Verdict.FAILS, Verdict.UNDECIDED) for record in records):
+        console.print("aa claims says what each claim is; --html FILE shows it with plots")

@@ -74,6 +74,15 @@ def test_commands_of_the_readme_exist() -> None:
     assert not {name for name in named if not re.search(rf"^    {name}\b", help_text, re.MULTILINE)}
 
 
+def test_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    [code] = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    exec(code, {})
+    printed = capsys.readouterr().out
+    assert "qk-identity/z holds" in printed
+    assert "tensor(2)" in printed, "the model does not answer 42 + 19 = 2 (mod 59)"
+
+
 def test_every_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [

@@ -87,6 +87,7 @@ def test_record_of_a_judged_claim():
         "count": 19,
         "interval": None,
         "note": "wrong: 3+3",
+        "itself": "holds",
         "conditions": [
             {
                 "quantity": "a sampled share",
@@ -121,7 +122,7 @@ def test_record_of_a_skipped_claim():
         "statement": "It holds.",
         "form": "literal",
         "verdict": "skipped",
-        **dict.fromkeys(("quantity", "measured", "threshold", "n", "count", "interval", "note")),
+        **dict.fromkeys(("quantity", "measured", "threshold", "n", "count", "interval", "note", "itself")),
         "conditions": [],
         "reason": "needs a folder",
         "expected": None,
@@ -165,6 +166,7 @@ def test_subject_of_a_checkpoint_of_ours(tmp_path: Path):
         "step": 50,
         "steps": None,
         "task": dataclasses.asdict(TASK),
+        "split_assumed": False,
         "split": dataclasses.asdict(SPLIT),
         "config": dataclasses.asdict(small_config()),
         "versions": VERSIONS,
@@ -181,6 +183,7 @@ def test_subject_of_a_foreign_folder_is_its_last_checkpoint(tmp_path: Path):
     assert (last["format"], last["step"], last["steps"]) == ("hooked-transformer", None, None)
     assert last["config"] is None
     assert last["split"] == dataclasses.asdict(SPLIT)
+    assert not last["split_assumed"]
 
 
 # Table
@@ -190,7 +193,7 @@ def printed(*records: dict[str, Any], **subject: object) -> list[str]:
     base = {"path": "m.pth", "format": "ours", "step": 7, "steps": None, "hash": "0123456789abcdef"}
     split = {"train_fraction": 0.7, "seed": 42, "never_left": "kl", "never_right": ""}
     console = Console(width=200, file=io.StringIO(), highlight=False)
-    print_results(console, base | {"split": split} | subject, records)
+    print_results(console, base | {"split": split, "split_assumed": False} | subject, records)
     return [line.strip() for line in console.file.getvalue().splitlines()]  # pyright: ignore
 
 
@@ -203,7 +206,7 @@ def row(lines: list[str], start: str) -> str:
 
 def test_table_shows_conditions_that_do_not_hold():
     lines = printed(claim_record(FAILING))
-    assert row(lines, "family/failing") == "family/failing 19/20 = 0.95 >= 0.9 fails"
+    assert row(lines, "family/failing") == "family/failing 19/20 = 0.95 >= 0.9 fails (condition)"
     assert row(lines, "wrong:") == "wrong: 3+3"
     low, high = SAMPLED.interval(0.01) or (0, 0)
     assert row(lines, "and a sampled share") == f"and a sampled share 0.5 [{low:.4g}, {high:.4g}] >= 0.8 fails"
@@ -224,14 +227,24 @@ def test_table_gives_the_reason_of_a_skipped_claim():
 def test_table_names_models_where_records_do():
     lines = printed(claim_record(FAILING) | {"model": "seed 3"}, claim_record(SKIPPED) | {"model": "seed 4"})
     assert row(lines, "model") == "model claim measured threshold verdict"
-    assert row(lines, "seed 3") == "seed 3 family/failing 19/20 = 0.95 >= 0.9 fails"
+    assert row(lines, "seed 3") == "seed 3 family/failing 19/20 = 0.95 >= 0.9 fails (condition)"
     assert row(lines, "seed 4") == "seed 4 family/skipped needs a folder skipped"
     assert row(lines, "and a sampled share").endswith("fails"), "a condition stands below its claim"
 
 
 def test_table_ends_with_counts():
     records = [claim_record(each) for each in (FAILING, SKIPPED, SKIPPED)]
-    assert printed(*records)[-1] == summary_line(records) == "1 fails, 2 skipped"
+    assert printed(*records)[-2] == summary_line(records) == "1 fails, 2 skipped"
+    assert printed(*records)[-1].startswith("aa claims says"), "where something fails a hint follows"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"), [(Verdict.FAILS, "fails (expected)"), (Verdict.HOLDS, "holds (expected to fail)")]
+)
+def test_table_marks_what_is_expected(verdict: Verdict, text: str):
+    expectation = Expectation(claim="*", reason="known")
+    judged = dataclasses.replace(result(verdict, finding("q", RIGHT, at_least(0.9))), expectation=expectation)
+    assert row(printed(claim_record(judged)), "family/name") == f"family/name 19/20 = 0.95 >= 0.9 {text}"
 
 
 def test_markup_is_text():
@@ -287,4 +300,4 @@ def test_verify_writes_what_it_prints(tmp_path: Path, capsys: pytest.CaptureFixt
     assert report["subject"] == loaded_json(json.dumps(subject_record(load_subject(path))))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == subject_line(report["subject"])
-    assert lines[-1] == "1 fails, 1 skipped"
+    assert lines[-2] == "1 fails, 1 skipped"

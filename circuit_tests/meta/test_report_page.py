@@ -218,6 +218,6 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch):
         if name.startswith("aa_core.report."):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"pip install 'assign-and-add\[report\]'") as caught:
+    with pytest.raises(InputError, match=r"pip install -c constraints\.txt -e '\.\[report\]'") as caught:
         __import__("aa_core.report.page")
     assert "\n" not in str(caught.value)
