@@ -35,7 +35,7 @@ class Control(_Rebuilding):
     """A model in which one mechanism of a good model is broken.
 
     Attributes:
-        harmless: nothing is broken: the change looks drastic, and every claim must still hold.
+        harmless: nothing is broken: the change looks drastic, and every claim about a checkpoint must still hold.
     """
 
     harmless: bool = False

@@ -120,7 +120,7 @@ def _changed_rows(subject: Subject | TrajectorySubject, claims: list[Claim], cha
     group = Group.SYMMETRY
     if isinstance(change, Control):
         group = Group.HARMLESS if change.harmless else Group.CONTROL
-        on_run = [claim for claim in on_run if change.harmless or change.name in claim.broken_by]
+        on_run = [claim for claim in on_run if change.name in claim.broken_by]
     if not isinstance(subject, TrajectorySubject):
         return _judged(change.apply(subject, seed), on_model, change.name, group, seed)
     last = change.apply(subject.final, seed)
