@@ -126,6 +126,12 @@ def _name(model: str, config: pytest.Config) -> str:
     return model if config.getoption("checkpoint") is None else "checkpoint"
 
 
+def only_on_the_fixture(model: ModelUnderTest) -> None:
+    """Skip a test of the suite itself on other models: what is made from a broken model proves nothing."""
+    if model.name != "fixture":
+        pytest.skip("tests the suite itself, on the fixture alone; aa controls does it for any model")
+
+
 def expectations_of(config: pytest.Config) -> Expectations:
     """The file of expectations that `--expectations` names."""
     from aa_core.claims.expectations import load_expectations

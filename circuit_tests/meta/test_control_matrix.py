@@ -28,7 +28,7 @@ from aa_core.controls.matrix import Group
 from aa_core.model.parameters import Parameters
 from aa_core.statistics import Measurement, at_least, exact
 from circuit_tests.meta.compiled_model import compiled_subject
-from circuit_tests.plugin import ModelUnderTest
+from circuit_tests.plugin import ModelUnderTest, only_on_the_fixture
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +165,7 @@ def test_matrix_file(good: Subject, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_controls_on_the_model_under_test(model_under_test: ModelUnderTest) -> None:
+    only_on_the_fixture(model_under_test)
     controls = [*CONTROLS.values(), *TRAJECTORY_CONTROLS.values()]
     found = matrix_faults(control_matrix(model_under_test.subject, CLAIMS, controls, []))
     assert not found, "\n".join(found)
