@@ -43,6 +43,18 @@ def test_reports_cover_the_registry() -> None:
         assert set(report["claims"]) == {claim.id for claim in CLAIMS}, f"{name}: run aa verify --json again"
 
 
+def test_controls_are_those_of_the_fixture_and_of_the_registry() -> None:
+    matrix = json.loads((ROOT / "docs/controls.json").read_text())
+    final = load_trajectory(fixture_folder()).final
+    assert matrix["weights_sha256"] == final.sha256, "run: aa controls --json docs/controls.json"
+    assert matrix["faults"] == []
+    assert {row["claim"] for row in matrix["rows"]} == {claim.id for claim in CLAIMS}
+    failed = {(row["claim"], row["control"]) for row in matrix["rows"] if row["verdict"] == "fails"}
+    assert {(claim.id, control) for claim in CLAIMS for control in claim.broken_by} <= failed
+    page = (ROOT / "docs/controls.md").read_text()
+    assert f"`{final.sha256[:12]}`: {len(CLAIMS)} claims" in page
+
+
 def test_a_file_that_is_no_report_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no \.json report"):
         load_reports(tmp_path)
