@@ -23,6 +23,7 @@ from aa_core.statistics import Verdict
 
 ITSELF = "none"  # the control's name in the rows of the model itself
 CRASHED = "crashed"
+KEPT = ("seed", "value")  # columns that are written even where they are 0 or undefined
 UNTRAINED = ("random", "random-trajectory")
 
 Change = Control | TrajectoryControl | Symmetry
@@ -193,7 +194,7 @@ def _claim_faults(matrix: ControlMatrix, claim: Claim) -> list[str]:
         where = f"{claim.id} {row.verdict} under {row.control}, seed {row.seed} (value {row.value})"
         if row.group is Group.CONTROL and row.control in claim.broken_by and row.verdict != Verdict.FAILS:
             faults.append(f"{where}, which was built to break it")
-        if row.group is Group.HARMLESS and row.verdict != Verdict.HOLDS:
+        if row.group is Group.HARMLESS and itself == Verdict.HOLDS != row.verdict:
             faults.append(f"{where}, which breaks nothing")
         if row.group is Group.SYMMETRY and row.verdict != itself:
             faults.append(f"{where}, a symmetry, and {itself} without it")
@@ -208,7 +209,14 @@ def write_matrix(matrix: ControlMatrix, path: Path) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    rows = [{**asdict(row), "value": _rounded(row.value)} for row in matrix.rows]
+    rows = [
+        {
+            name: _rounded(value) if name == "value" else value
+            for name, value in asdict(row).items()
+            if value or name in KEPT
+        }
+        for row in matrix.rows
+    ]
     parts = {
         "weights_sha256": json.dumps(matrix.weights),
         "faults": _lines(matrix_faults(matrix)),

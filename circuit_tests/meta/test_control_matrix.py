@@ -61,7 +61,8 @@ def crashing(subject: Subject) -> Measurement:
 
 
 def warning(subject: Subject) -> Measurement:
-    return exact(np.float64(0) / (float(subject.parameters["embed.W_E"].abs().max()) - 3))
+    weights = subject.parameters["embed.W_E"].numpy()
+    return exact(float(weights[weights == 1].mean()))  # of nothing, once scaled
 
 
 def claim(broken_by: tuple[str, ...] = ("win-permuted",), measure: object = scale, bound: float = -1.5) -> Claim:
