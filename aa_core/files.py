@@ -13,8 +13,10 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Write `data` to `path` so that a reader, or a crash at any moment, sees the old content or all of the new.
 
     Raises:
-        InputError: the folder or the file cannot be written, or the disk is full; nothing is left behind.
+        InputError: the folder or the file cannot be written, the path is a folder or a device, or the disk is full;
+            nothing is left behind.
     """
+    check_writable(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -34,6 +36,16 @@ def write_atomically(path: Path, data: bytes) -> None:
         ) from error
 
 
+def check_writable(path: Path) -> None:
+    """Refuse, before any work, a path that `write_atomically` could not or should not replace.
+
+    Raises:
+        InputError: the path is a folder, a device or a pipe.
+    """
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot write {path}: it is there and not a regular file; choose another place")
+
+
 def read_bytes(path: Path) -> bytes:
     """Content of a file.
 
@@ -41,6 +53,8 @@ def read_bytes(path: Path) -> bytes:
         InputError: there is no such file, it is a folder, or it cannot be read.
     """
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device may never end
+            raise InputError(f"cannot read {path}: not a regular file")
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error

@@ -66,14 +66,17 @@ def write_fixture(run: Run, folder: Path) -> list[int]:
         The steps that were kept.
 
     Raises:
-        InputError: the folder cannot be written; the old fixture then stays.
+        InputError: the folder holds something else than a fixture, or cannot be written; it then stays as it was.
     """
+    folder = folder.resolve()
+    if folder.exists() and not (folder / "manifest.json").is_file() and (folder.is_file() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there and is not a fixture: choose another place")
     steps = thinned_steps(run)
     manifest = json.loads((run.folder / "manifest.json").read_text())
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-            made = Path(temporary) / folder.name
+            made, old = Path(temporary) / "new", Path(temporary) / "old"
             names = ["config.json", "metrics.jsonl"]
             names += [str(run.checkpoint_paths[step].relative_to(run.folder)) for step in steps]
             for name in names:
@@ -82,8 +85,12 @@ def write_fixture(run: Run, folder: Path) -> list[int]:
             manifest["files"] = {name: manifest["files"][name] for name in names}
             (made / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
             if folder.exists():
-                shutil.rmtree(folder)
-            made.rename(folder)
+                folder.rename(old)
+            try:
+                made.rename(folder)
+            except OSError:
+                old.rename(folder)
+                raise
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
     return steps

@@ -43,6 +43,9 @@ def letter_sequences(split: Split, role: Role, data: DataConfig) -> Sequences:
     """`PER_LETTER` sequences for each letter in a role, in the order of letters, distinct values, 4 assignments.
 
     The other operand's letter, if any, is one that training puts there, and its sequences are the same for every model.
+
+    Raises:
+        NotApplicable: the task is too small.
     """
     stream = (*ONE_VARIABLE, *TWO_VARIABLES).index(role)
     rng = np.random.default_rng(np.random.Philox(key=np.array([data.seed, 5000 + stream], dtype=np.uint64)))
@@ -56,6 +59,8 @@ def _one_letter(split: Split, role: Role, letter: int, rng: np.random.Generator)
         others = np.setdiff1d(split.allowed_variables(1 - role.side), [letter])
         variables[:, 1 - role.side] = rng.choice(others, PER_LETTER)
     pairs = split.seen_pairs[split.seen_pairs[:, 0] != split.seen_pairs[:, 1]]
+    if not len(pairs) or split.task.modulus < split.task.max_assignments + 2:
+        raise NotApplicable("the task has too few constants for sequences whose values all differ")
     n_assignments = np.full(PER_LETTER, min(ASSIGNMENTS, split.task.max_assignments))
     return draw_sequences(
         split.task, rng, rng.choice(pairs, PER_LETTER), variables, n_assignments, distinct_values=True

@@ -9,6 +9,7 @@ from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Claim, Finding, Result, Scope
 from aa_core.claims.expectations import Expectation
+from aa_core.errors import InputError
 from aa_core.statistics import NotApplicable, Verdict, combined, judge
 
 
@@ -54,7 +55,7 @@ def _judge_claim(subject: Subject | TrajectorySubject, claim: Claim, alpha: floa
     for criterion in claim.criteria:
         try:
             measurement = criterion.measure(target)
-        except NotApplicable as reason:
+        except (NotApplicable, InputError) as reason:  # or the task is too small to draw the data from
             return Result(claim, Verdict.SKIPPED, (), str(reason))
         verdict = judge(measurement, criterion.threshold, alpha)
         findings.append(Finding(criterion, measurement, measurement.interval(alpha), verdict))

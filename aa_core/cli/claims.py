@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
+
+from aa_core.cli.options import path
 
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser("claims", help="list the claims, or write them to a page")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page with all that is known of each")
+    parser.add_argument("--markdown", type=path, metavar="FILE", help="write a page with all that is known of each")
     parser.set_defaults(run=run)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from aa_core.cli.options import add_subject_options, subject_checkpoints
+from aa_core.cli.options import add_subject_options, path, subject_checkpoints
 
 
 def add_parser(commands: Any) -> None:
@@ -17,8 +16,8 @@ def add_parser(commands: Any) -> None:
         epilog="exit code: 0 every control breaks what it was built to break, 1 one does not, 2 bad input",
     )
     add_subject_options(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every verdict to FILE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page to FILE")
+    parser.add_argument("--json", type=path, metavar="FILE", help="write every verdict to FILE")
+    parser.add_argument("--markdown", type=path, metavar="FILE", help="write a page to FILE")
     parser.set_defaults(run=run)
 
 

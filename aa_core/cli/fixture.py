@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from aa_core.cli.options import add_run_options, trained_run, use_threads
+from aa_core.cli.options import add_run_options, path, trained_run, use_threads
 
 
 def add_parser(commands: Any) -> None:
@@ -15,7 +15,7 @@ def add_parser(commands: Any) -> None:
         "fixture", help="rebuild the committed fixture: train a seed, or find it, and keep a thinned trajectory"
     )
     parser.add_argument("--seed", type=int, default=2, metavar="N", help="seed of the run (default 2)")
-    parser.add_argument("--output", type=Path, default=Path("fixtures/paper"), metavar="DIR", help="folder to replace")
+    parser.add_argument("--output", type=path, default=Path("fixtures/paper"), metavar="DIR", help="folder to replace")
     add_run_options(parser)
     parser.set_defaults(run=run)
 

@@ -6,6 +6,9 @@ PyTorch is imported by the commands that need it, so that `aa --help` answers at
 from __future__ import annotations
 
 import argparse
+import errno
+import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -15,6 +18,7 @@ from aa_core.errors import InputError
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 
 class _Parser(argparse.ArgumentParser):
@@ -36,11 +40,24 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code."""
-    options = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without Unicode shows ? for what it lacks
     try:
-        return options.run(options)
+        options = parser().parse_args(arguments)
+        code = options.run(options)
+        print(end="", flush=True)
+        return code
     except InputError as error:
         print(f"aa: error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that nothing more is flushed into it
+        return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EBADF, errno.EIO):
+            raise
+        print(f"aa: error: cannot write the output: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BAD_INPUT
     except KeyboardInterrupt:
         print("aa: interrupted; run the same command again to go on", file=sys.stderr)

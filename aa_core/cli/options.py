@@ -17,11 +17,21 @@ if TYPE_CHECKING:
     from aa_core.training.config import TrainConfig
 
 
+MOST_THREADS = 256
+
+
+def path(text: str) -> Path:
+    """A path as an option gives it; an empty one is a variable that was not set, not the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Options that say which training run and where it is kept."""
     parser.add_argument("--recipe", default="paper", metavar="NAME", help="training recipe: paper (default) or fast")
     parser.add_argument(
-        "--cache", type=Path, metavar="DIR", help="where runs are kept (default: $AA_CACHE, else the user's cache)"
+        "--cache", type=path, metavar="DIR", help="where runs are kept (default: $AA_CACHE, else the user's cache)"
     )
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of PyTorch (default 1)")
@@ -31,7 +41,7 @@ def add_subject_options(parser: argparse.ArgumentParser) -> None:
     """Options that say which model."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--checkpoint", type=Path, metavar="PATH", help="a checkpoint file, or a folder of checkpoints along training"
+        "--checkpoint", type=path, metavar="PATH", help="a checkpoint file, or a folder of checkpoints along training"
     )
     which.add_argument("--seed", type=int, metavar="N", help="the run of a seed, trained if it is not in the cache")
     add_run_options(parser)
@@ -101,12 +111,12 @@ def use_threads(options: argparse.Namespace) -> None:
     """Let PyTorch use `--threads` threads; one by default, since the products are small and the bits depend on it.
 
     Raises:
-        InputError: the number is below 1.
+        InputError: the number is below 1 or absurd.
     """
     import torch
 
-    if options.threads < 1:
-        raise InputError(f"--threads is {options.threads}, expected at least 1")
+    if not 1 <= options.threads <= MOST_THREADS:
+        raise InputError(f"--threads is {options.threads}, expected 1 to {MOST_THREADS}")
     torch.set_num_threads(options.threads)
 
 

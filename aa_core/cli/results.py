@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
+
+from aa_core.cli.options import path
 
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser("results", help="put reports of aa verify --json side by side")
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of .json reports")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page to FILE instead of printing it")
+    parser.add_argument("folder", type=path, metavar="DIR", help="folder of .json reports")
+    parser.add_argument("--markdown", type=path, metavar="FILE", help="write the page to FILE instead of printing it")
     parser.set_defaults(run=run)
 
 

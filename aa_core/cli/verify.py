@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aa_core.cli.options import add_subject_options, subject_checkpoints
+from aa_core.cli.options import add_subject_options, path, subject_checkpoints
 
 if TYPE_CHECKING:
     from aa_core.claims.claim import Result
@@ -27,17 +26,19 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--claims", metavar="IDS", help="only these, by id, family or pattern, separated by commas")
     parser.add_argument(
         "--expectations",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="claims known to fail or not to be judged, with reasons (TOML)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE as JSON")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the results to FILE as a page with plots")
+    parser.add_argument("--json", type=path, metavar="FILE", help="write the results to FILE as JSON")
+    parser.add_argument("--html", type=path, metavar="FILE", help="write the results to FILE as a page with plots")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Judge the claims, print the table, write the reports."""
+    import numpy as np
+
     from aa_core.claims.expectations import load_expectations
     from aa_core.claims.registry import CLAIMS, interval_alpha, select_claims
     from aa_core.claims.subjects import as_subject
@@ -51,6 +52,7 @@ def run(options: argparse.Namespace) -> int:
     if options.html is not None:  # before the work, since what it needs may be missing
         from aa_core.report.page import html_report
 
+    check_outputs(options)
     claims = select_claims(options.claims)
     expectations = load_expectations(options.expectations)
     model = model_name(options)
@@ -59,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
     checkpoints = subject_checkpoints(options)
     judged = as_subject(checkpoints)
     expected = {claim.id: expectations.find(claim.id, model) for claim in claims}
-    results = verify(judged, claims, interval_alpha(), expected, lambda items: bar(items, len(claims), "claims"))
+    with np.errstate(all="ignore"):  # what overflows is nan, and nan meets no threshold
+        results = verify(judged, claims, interval_alpha(), expected, lambda items: bar(items, len(claims), "claims"))
     subject, records = subject_record(checkpoints), [claim_record(result) for result in results]
     print_results(terminal(), subject, records)
     if options.json is not None:
@@ -67,6 +70,25 @@ def run(options: argparse.Namespace) -> int:
     if options.html is not None and html_report is not None:
         write_atomically(options.html, html_report(subject, records, judged).encode())
     return exit_code(results)
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse, before the work, reports that would overwrite the model or each other.
+
+    Raises:
+        InputError: they would, or cannot be written where they should.
+    """
+    from aa_core.errors import InputError
+    from aa_core.files import check_writable
+
+    taken = {} if options.checkpoint is None else {options.checkpoint.resolve(): "the checkpoint"}
+    for option, output in (("--json", options.json), ("--html", options.html)):
+        if output is None:
+            continue
+        if output.resolve() in taken:
+            raise InputError(f"{option} {output} is {taken[output.resolve()]}: choose another place")
+        check_writable(output)
+        taken[output.resolve()] = f"what {option} writes"
 
 
 def model_name(options: argparse.Namespace) -> str:

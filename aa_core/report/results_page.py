@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
 
 from aa_core.claims.registry import CLAIMS
 from aa_core.errors import InputError
@@ -20,6 +21,27 @@ Each column is a report of `aa verify --json`. A value without a mark holds, ✗
 """
 
 
+class _Subject(BaseModel):
+    hash: str
+    step: int | None
+    steps: list[int | None] | None
+    config: dict[str, Any] | None
+
+
+class _Claim(BaseModel):
+    id: str
+    verdict: Literal["holds", "fails", "undecided", "skipped"]
+    measured: float | None
+    n: int | None
+    count: int | None
+    interval: tuple[float, float] | None
+
+
+class _Report(BaseModel):
+    subject: _Subject
+    claims: list[_Claim]
+
+
 def load_reports(folder: Path) -> dict[str, dict[str, Any]]:
     """The reports of `aa verify --json` in a folder, by file name without its ending, in order of name.
 
@@ -27,15 +49,14 @@ def load_reports(folder: Path) -> dict[str, dict[str, Any]]:
         InputError: there is none, or a file is not such a report.
     """
     reports = {}
-    for path in sorted(folder.glob("*.json")):
+    for file in sorted(folder.glob("*.json")):
         try:
-            report = json.loads(read_bytes(path))
-            reports[path.stem] = {
-                "subject": report["subject"],
-                "claims": {claim["id"]: claim for claim in report["claims"]},
-            }
-        except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{path} is not a report of aa verify --json ({type(error).__name__}: {error})") from error
+            report = _Report.model_validate_json(read_bytes(file)).model_dump()
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise InputError(f"{file} is not a report of aa verify --json ({where}: {first['msg']})") from error
+        reports[file.stem] = {**report, "claims": {claim["id"]: claim for claim in report["claims"]}}
     if not reports:
         raise InputError(f"no .json report in {folder}: write some with aa verify --json")
     return reports
@@ -60,7 +81,7 @@ def _description(subject: dict[str, Any]) -> str:
     steps = subject["steps"]
     trained = f"{len(steps)} checkpoints to step {subject['step']}" if steps else f"step {subject['step']}"
     config = subject["config"]
-    run = f"seed {config['seed']}, lr {config['learning_rate']:g}, " if config else ""
+    run = f"seed {config.get('seed')}, lr {config.get('learning_rate')}, " if config else ""
     return f"{run}{trained}, weights `{subject['hash'][:12]}`"
 
 

@@ -90,9 +90,16 @@ def summary_line(records: Iterable[Record]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in STYLES if counts[verdict])
 
 
+class _Output(Console):
+    """A console that leaves a closed pipe to the caller, who knows the exit code."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def terminal() -> Console:
     """Standard output, wide enough for the table where it is not a terminal."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+    return _Output(width=None if sys.stdout and sys.stdout.isatty() else WIDTH, highlight=False)
 
 
 def print_results(console: Console, subject: Record, records: Sequence[Record]) -> None:

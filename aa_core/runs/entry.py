@@ -127,6 +127,8 @@ def finished_run(folder: Path) -> Run | None:
     """
     if not (folder / MANIFEST).exists():
         return None
+    if not (folder / MANIFEST).is_file():
+        raise DamagedRunError(f"{MANIFEST} is not a file")
     try:
         manifest = TypeAdapter(Manifest).validate_json(read_bytes(folder / MANIFEST))
     except ValidationError as error:

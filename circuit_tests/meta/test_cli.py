@@ -23,6 +23,7 @@ from aa_core.claims.registry import CLAIMS
 from aa_core.cli.main import main
 from aa_core.cli.verify import exit_code
 from aa_core.statistics import Verdict
+from aa_core.task.config import TaskConfig
 from aa_core.training.config import TrainConfig
 from aa_core.training.recipes import RECIPES
 from circuit_tests.meta.checkpoint_files import hooked_state_dict, small_config, small_parameters
@@ -343,3 +344,94 @@ def test_help_does_not_import_torch() -> None:
     script = "import sys, aa_core.cli.main as m; m.parser(); print(sorted({'torch', 'numpy'} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("option", ["--json", "--html"])
+def test_a_report_does_not_overwrite_the_model(
+    option: str, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = checkpoint.read_bytes()
+    link = tmp_path / "link"
+    link.symlink_to(checkpoint)
+    for output in (checkpoint, link):
+        assert "is the checkpoint" in refused(capsys, "verify", "--checkpoint", checkpoint, option, output)
+    assert checkpoint.read_bytes() == before
+
+
+def test_reports_do_not_overwrite_each_other(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report"
+    assert "--html" in refused(capsys, "verify", "--checkpoint", checkpoint, "--json", report, "--html", report)
+
+
+def test_pipes_are_neither_read_nor_replaced(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "step_1.pth"
+    os.mkfifo(pipe)
+    assert "not a regular file" in refused(capsys, "verify", "--checkpoint", pipe)
+    assert "not a regular file" in refused(capsys, "verify", "--checkpoint", tmp_path)
+    assert "not a regular file" in refused(capsys, "verify", "--checkpoint", checkpoint, "--json", pipe)
+    assert pipe.is_fifo()
+    assert "not a regular file" in refused(capsys, "verify", "--checkpoint", "/dev/zero")
+
+
+def test_an_empty_path_is_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--checkpoint" in refused(capsys, "verify", "--checkpoint", "")
+
+
+def test_the_fixture_replaces_nothing_but_a_fixture(
+    tiny_recipe: TrainConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thesis = tmp_path / "work" / "thesis.tex"
+    thesis.parent.mkdir()
+    thesis.write_text("years")
+    options = ["fixture", "--seed", "0", "--recipe", "tiny", "--cache", str(tmp_path / "cache"), "--output"]
+    main([*options, str(tmp_path / "fresh")])
+    capsys.readouterr()
+    assert "is not a fixture" in refused(capsys, *options, thesis.parent)
+    assert thesis.read_text() == "years"
+    before = {path.name: path.read_bytes() for path in (tmp_path / "fresh").rglob("*") if path.is_file()}
+    assert before
+    assert main([*options, str(tmp_path / "fresh")]) == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "fresh").rglob("*") if path.is_file()} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "fresh", "work"], "something stays behind"
+
+
+@pytest.mark.parametrize("text", ["[", '{"subject": {}, "claims": []}', '{"subject": 3, "claims": []}', "[" * 100_000])
+def test_results_of_odd_files(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "odd.json").write_text(text)
+    assert "odd.json" in refused(capsys, "results", tmp_path)
+
+
+@pytest.mark.parametrize(("scale", "modulus"), [(1e20, 7), (1e-30, 7), (0.0, 7), (1.0, 3), (1.0, 4)])
+@pytest.mark.filterwarnings("error")
+def test_odd_models_are_judged_without_a_warning(
+    scale: float, modulus: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = TaskConfig(modulus=modulus, n_variables=5, max_assignments=2, n_ctx=8)
+    weights = {name: weight * scale for name, weight in small_parameters(task=task).items()}
+    torch.save(hooked_state_dict(weights), tmp_path / "odd.pth")
+    split = ["--never-left", "e", "--never-right", "b", "--train-fraction", "0.6"]
+    assert main(["verify", "--checkpoint", str(tmp_path / "odd.pth"), *split]) in (0, 1)
+    assert capsys.readouterr().err == ""
+
+
+def run_command(command: str, checkpoint: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command line in a shell, where `aa` is ours and `MODEL` the checkpoint."""
+    script = f'aa() {{ {sys.executable} -m aa_core.cli.main "$@"; }}; {command}'
+    variables = {**os.environ, "MODEL": str(checkpoint), **environment}
+    return subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, env=variables, timeout=100, check=False
+    )
+
+
+def test_output_that_cannot_be_written(checkpoint: Path) -> None:
+    full = run_command("aa claims > /dev/full", checkpoint)
+    assert (full.returncode, full.stderr.count("\n")) == (2, 1), full.stderr
+    pipe = run_command("set -o pipefail; aa claims | true", checkpoint)
+    assert (pipe.returncode, pipe.stderr) == (141, "")
+    plain = run_command('aa ask "a=1, a+2=?" --checkpoint "$MODEL"', checkpoint, PYTHONIOENCODING="ascii")
+    assert "Traceback" not in plain.stderr
+    assert "blocks.0" in plain.stdout
