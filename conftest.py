@@ -36,7 +36,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def model_under_test(request: pytest.FixtureRequest) -> plugin.ModelUnderTest:
-    return plugin.load_model(request.config, request.param)
+    return request.config.stash.get(plugin.LOADED, None) or plugin.load_model(request.config, request.param)
 
 
 @pytest.fixture(scope="session")

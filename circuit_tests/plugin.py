@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 RECORD = "claim"
 DRAWN = "AA_DRAWN_SEED"
 MODELS = pytest.StashKey[list[str]]()
+LOADED = pytest.StashKey["ModelUnderTest"]()
 WIDTH = 100
 
 
@@ -78,7 +79,7 @@ def check_options(config: pytest.Config) -> None:
     try:
         expectations_of(config)
         if config.getoption("checkpoint") is not None:
-            load_model(config, models[0])
+            config.stash[LOADED] = load_model(config, models[0])
     except InputError as error:
         raise pytest.UsageError(str(error)) from error
 

@@ -102,15 +102,9 @@ class Subject:
         parts = [forward(self.tables, chunk) for chunk in tokens.split(CHUNK)]
         return Run(sequences, Activations(*(torch.cat(tensors) for tensors in zip(*parts, strict=True))))
 
-    @cached_property
-    def _runs(self) -> dict[str, Run]:
-        return {}
-
     def full_prefix(self, kind: Kind) -> Run:
         """The run on full prefixes with distinct values."""
-        if kind not in self._runs:
-            self._runs[kind] = self.run(_full_prefix(self.split, kind, self.data))
-        return self._runs[kind]
+        return self.once(_full_prefix_run, kind=kind)
 
     def full_prefixes(self, kinds: Sequence[Kind] = KINDS) -> list[Run]:
         """`full_prefix` for several kinds."""
@@ -118,12 +112,7 @@ class Subject:
 
     def pool(self, name: str) -> Run | None:
         """The run on an evaluation pool; None where the split has no such sequence."""
-        if name not in self._runs:
-            sequences = _pool(self.split, name, self.data)
-            if sequences is None:
-                return None
-            self._runs[name] = self.run(sequences)
-        return self._runs[name]
+        return self.once(_pool_run, name=name)
 
     @cached_property
     def grid(self) -> Run:
@@ -148,6 +137,15 @@ class Subject:
     def constant_embeddings(self) -> Float[Tensor, "modulus d_model"]:
         """Rows of `W_E` of the constants."""
         return self.parameters["embed.W_E"][: self.task.modulus]
+
+
+def _full_prefix_run(subject: Subject, kind: Kind) -> Run:
+    return subject.run(_full_prefix(subject.split, kind, subject.data))
+
+
+def _pool_run(subject: Subject, name: str) -> Run | None:
+    sequences = _pool(subject.split, name, subject.data)
+    return None if sequences is None else subject.run(sequences)
 
 
 def grid_sequences(task: TaskConfig) -> Sequences:

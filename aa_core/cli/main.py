@@ -51,17 +51,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"aa: error: {error}", file=sys.stderr)
         return BAD_INPUT
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that nothing more is flushed into it
+        _drop_output()
         return BROKEN_PIPE
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EBADF, errno.EIO):
             raise
         print(f"aa: error: cannot write the output: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return BAD_INPUT
     except KeyboardInterrupt:
         print("aa: interrupted; run the same command again to go on", file=sys.stderr)
         return INTERRUPTED
+
+
+def _drop_output() -> None:
+    """Send what is still to be flushed into nothing, where it cannot fail a second time."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from aa_core.cli.options import add_subject_options, path, subject_checkpoints
+from aa_core.errors import InputError
 
 if TYPE_CHECKING:
     from aa_core.claims.claim import Result
@@ -48,10 +49,6 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.report.record import claim_record, json_report, subject_record
     from aa_core.report.table import print_results, terminal
 
-    html_report = None
-    if options.html is not None:  # before the work, since what it needs may be missing
-        from aa_core.report.page import html_report
-
     check_outputs(options)
     claims = select_claims(options.claims)
     expectations = load_expectations(options.expectations)
@@ -67,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
     print_results(terminal(), subject, records)
     if options.json is not None:
         write_atomically(options.json, json_report(subject, records).encode())
-    if options.html is not None and html_report is not None:
+    if options.html is not None:
+        from aa_core.report.page import html_report
+
         write_atomically(options.html, html_report(subject, records, judged).encode())
     return exit_code(results)
 
@@ -76,11 +75,12 @@ def check_outputs(options: argparse.Namespace) -> None:
     """Refuse, before the work, reports that would overwrite the model or each other.
 
     Raises:
-        InputError: they would, or cannot be written where they should.
+        InputError: they would, cannot be written where they should, or need what is not installed.
     """
-    from aa_core.errors import InputError
     from aa_core.files import check_writable
 
+    if options.html is not None:
+        import aa_core.report.page  # noqa: F401 - refuses where the libraries for plots are missing
     taken = {} if options.checkpoint is None else {options.checkpoint.resolve(): "the checkpoint"}
     for option, output in (("--json", options.json), ("--html", options.html)):
         if output is None:

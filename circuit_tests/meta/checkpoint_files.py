@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -128,3 +129,23 @@ def assert_holds(checkpoint: Checkpoint, parameters: Mapping[str, Tensor]) -> No
         assert found.untyped_storage().nbytes() == 4 * found.numel(), f"{name} shares its memory"
         assert torch.equal(found, expected), f"{name} changed"
     assert checkpoint.sha256 == weights_sha256(parameters)
+
+
+def bridge_config(task: TaskConfig, model: ModelConfig) -> Any:
+    """TransformerLens's config of its native model in these sizes; importing it takes seconds."""
+    from transformer_lens.config import TransformerBridgeConfig
+
+    return TransformerBridgeConfig(
+        d_model=model.d_model,
+        d_head=model.d_head,
+        d_mlp=model.d_mlp,
+        n_heads=1,
+        n_layers=2,
+        n_ctx=task.n_ctx,
+        d_vocab=task.d_vocab,
+        d_vocab_out=task.modulus,
+        act_fn="relu",
+        normalization_type=None,
+        positional_embedding_type="standard",
+        architecture="TransformerLensNative",
+    )

@@ -24,6 +24,7 @@ from aa_core.task.split import Split, SplitConfig
 TASK = TaskConfig(modulus=11, n_variables=6, max_assignments=4, n_ctx=12)
 SPLIT = Split(TASK, SplitConfig(never_left="f", never_right="a"))
 DATA = DataConfig(full_prefix=200, pool=200, pairs=50, probe=400, gradient=512)
+RANDOM = ModelConfig(d_model=24, d_head=24, d_mlp=48)  # of the random model on the same task
 SHARP = 40.0  # attention scores differ by this much in nats, so patterns are 0, 1/2 or 1 up to rounding
 PHASES = 8
 

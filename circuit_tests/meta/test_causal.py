@@ -14,13 +14,11 @@ from torch import Tensor
 
 from aa_core.circuits import causal
 from aa_core.circuits.subject import Subject
-from aa_core.model.config import ModelConfig
 from aa_core.model.hooked import HookedAssignAndAdd
-from aa_core.model.parameters import initial_parameters
 from aa_core.statistics import Measurement
 from aa_core.task.problems import problem_from_tokens
 from aa_core.task.sampling import Kind
-from circuit_tests.meta.compiled_model import DATA, SPLIT, TASK, D, compiled_subject
+from circuit_tests.meta.compiled_model import RANDOM, SPLIT, TASK, D, compiled_subject
 
 WITH_VARIABLES = [Kind.LEFT, Kind.RIGHT, Kind.TWO]
 EXCHANGES = {
@@ -30,18 +28,6 @@ EXCHANGES = {
     "query at `=`": partial(causal.query_patched, equals_alone=True),
     "value": causal.value_replaced,
 }
-MODEL = ModelConfig(d_model=24, d_head=24, d_mlp=48)
-
-
-@pytest.fixture(scope="module")
-def compiled() -> Subject:
-    return compiled_subject()
-
-
-@pytest.fixture(scope="module")
-def random_model() -> Subject:
-    """A random model of a scale at which every place matters to its answers."""
-    return Subject(initial_parameters(TASK, MODEL, 2.5, 0), SPLIT, DATA)
 
 
 @pytest.mark.parametrize("kind", WITH_VARIABLES)
@@ -94,7 +80,7 @@ Hooks = list[Any]
 
 
 def hooked_agreement(subject: Subject, kind: Kind, hooks: Hooks, answers: np.ndarray) -> float:
-    model = HookedAssignAndAdd(TASK, MODEL, subject.parameters)
+    model = HookedAssignAndAdd(TASK, RANDOM, subject.parameters)
     with torch.no_grad():
         tokens = torch.from_numpy(causal.causal_run(subject, kind).sequences.tokens)
         return float((model.run_with_hooks(tokens, fwd_hooks=hooks)[:, -1].argmax(-1).numpy() == answers).mean())
@@ -113,7 +99,7 @@ def test_exchanges_of_blocks_0_are_those_that_hooks_make(random_model: Subject, 
     asked = sequences.tokens.copy()
     for row in range(len(asked)):
         asked[row, (TASK.left_position, TASK.right_position)[drawn.side[row]]] = asked[row, drawn.y_at[row] - 1]
-    model = HookedAssignAndAdd(TASK, MODEL, random_model.parameters)
+    model = HookedAssignAndAdd(TASK, RANDOM, random_model.parameters)
     with torch.no_grad():
         _, donor = model.run_with_cache(torch.from_numpy(asked))
 
@@ -138,7 +124,7 @@ def test_exchanges_of_single_vectors_are_those_that_hooks_make(random_model: Sub
     drawn = causal.exchange(random_model, kind, sequences)
     embeddings = random_model.parameters["embed.W_E"]
     v0, o0, v1 = (random_model.parameters[f"blocks.{name}"][0] for name in ("0.attn.W_V", "0.attn.W_O", "1.attn.W_V"))
-    model = HookedAssignAndAdd(TASK, MODEL, random_model.parameters)
+    model = HookedAssignAndAdd(TASK, RANDOM, random_model.parameters)
     with torch.no_grad():
         _, cache = model.run_with_cache(torch.from_numpy(sequences.tokens))
 

@@ -27,6 +27,7 @@ from circuit_tests.meta.checkpoint_files import (
     MODEL,
     TASK,
     assert_holds,
+    bridge_config,
     hooked_state_dict,
     small_config,
     small_parameters,
@@ -111,24 +112,10 @@ def test_hooked_transformer_round_trip(writer: Writer, tmp_path: Path) -> None:
 
 
 def test_transformer_bridge_round_trip(tmp_path: Path) -> None:
-    from transformer_lens.config import TransformerBridgeConfig
     from transformer_lens.conversion_utils import convert_tl_checkpoint
     from transformer_lens.model_bridge.sources import boot_native
 
-    config = TransformerBridgeConfig(
-        d_model=MODEL.d_model,
-        d_head=MODEL.d_head,
-        d_mlp=MODEL.d_mlp,
-        n_heads=1,
-        n_layers=2,
-        n_ctx=TASK.n_ctx,
-        d_vocab=TASK.d_vocab,
-        d_vocab_out=TASK.modulus,
-        act_fn="relu",
-        normalization_type=None,
-        positional_embedding_type="standard",
-        architecture="TransformerLensNative",
-    )
+    config = bridge_config(TASK, MODEL)
     converted = convert_tl_checkpoint(hooked_state_dict(small_parameters()), config)
     bridge = boot_native(config)
     bridge.load_state_dict(converted, strict=True)

@@ -13,12 +13,10 @@ from aa_core.circuits import knockouts
 from aa_core.circuits.causal import causal_run
 from aa_core.circuits.knockouts import Ablation, Edge
 from aa_core.circuits.subject import Subject
-from aa_core.model.config import ModelConfig
 from aa_core.model.hooked import HookedAssignAndAdd
-from aa_core.model.parameters import initial_parameters
 from aa_core.task.problems import parse_problem, sequences_from_problems
 from aa_core.task.sampling import KINDS, Kind
-from circuit_tests.meta.compiled_model import DATA, SPLIT, TASK, compiled_subject
+from circuit_tests.meta.compiled_model import RANDOM, TASK
 
 NEEDED_BY = {
     Edge.CONSTANT_TO_VARIABLE: {Kind.LEFT, Kind.RIGHT, Kind.TWO},
@@ -27,18 +25,6 @@ NEEDED_BY = {
     Edge.EQUALS_TO_RIGHT: {Kind.RIGHT, Kind.TWO},
     Edge.EQUALS_TO_VALUES: set(KINDS),
 }
-MODEL = ModelConfig(d_model=24, d_head=24, d_mlp=48)
-
-
-@pytest.fixture(scope="module")
-def compiled() -> Subject:
-    return compiled_subject()
-
-
-@pytest.fixture(scope="module")
-def random_model() -> Subject:
-    """A random model of a scale at which every place matters to its answers."""
-    return Subject(initial_parameters(TASK, MODEL, 2.5, 0), SPLIT, DATA)
 
 
 @pytest.mark.parametrize("ablation", Ablation)
@@ -70,7 +56,7 @@ def hooked_correct(subject: Subject, kind: Kind, edge: Edge, ablation: Ablation)
     """The same cut edge by edge: patterns by a hook, vectors by what they change in the attention's output."""
     sequences = causal_run(subject, kind).sequences
     edges = knockouts.edges_of(TASK, sequences, edge)
-    model = HookedAssignAndAdd(TASK, MODEL, subject.parameters)
+    model = HookedAssignAndAdd(TASK, RANDOM, subject.parameters)
     name = f"blocks.{edges.layer}"
     tokens = torch.from_numpy(sequences.tokens)
     with torch.no_grad():

@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformer_lens.config import TransformerBridgeConfig
 from transformer_lens.conversion_utils import convert_tl_checkpoint
 from transformer_lens.model_bridge import TransformerBridge
 
@@ -17,6 +16,7 @@ from aa_core.model.hooked import HookedAssignAndAdd
 from aa_core.model.parameters import Parameters, initial_parameters
 from aa_core.model.symbol_space import forward, loss, symbol_tables
 from aa_core.task.config import TaskConfig
+from circuit_tests.meta.checkpoint_files import bridge_config
 
 SMALL = TaskConfig(modulus=7, n_variables=4, max_assignments=2, n_ctx=8)
 SIZES = {
@@ -105,20 +105,7 @@ def test_logits_are_those_of_transformer_lens(size: str):
     """TransformerLens's own native model, with the parts that this architecture lacks set to zero."""
     task, model = SIZES[size]
     parameters, (tokens, _) = {name: weight.float() for name, weight in weights(size).items()}, batch(task)
-    config = TransformerBridgeConfig(
-        d_model=model.d_model,
-        d_head=model.d_head,
-        d_mlp=model.d_mlp,
-        n_heads=1,
-        n_layers=2,
-        n_ctx=task.n_ctx,
-        d_vocab=task.d_vocab,
-        d_vocab_out=task.modulus,
-        act_fn="relu",
-        normalization_type=None,
-        positional_embedding_type="standard",
-        architecture="TransformerLensNative",
-    )
+    config = bridge_config(task, model)
     bridge = cast(Any, TransformerBridge).boot_native(config)
     state = dict(parameters)
     for layer in (0, 1):
