@@ -54,8 +54,9 @@ class Pull(NamedTuple):
 
 
 def training_run(subject: Subject) -> Run:
-    """The run on one batch of the training law at the paper's frequency of 2-variable sequences, whatever the run's."""
-    split = Split(subject.task, replace(subject.split.config, two_variable_frequency=1.0))
+    """The run on one batch of the training law at the paper's frequencies of kinds, whatever the run's."""
+    config = replace(subject.split.config, one_variable_frequency=1.0, two_variable_frequency=1.0)
+    split = Split(subject.task, config)
     return subject.run(training_batch(split, subject.data.seed, 0, subject.data.gradient))
 
 

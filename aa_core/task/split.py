@@ -20,8 +20,10 @@ class SplitConfig:
 
     Attributes:
         train_fraction: the paper's f, the share of ordered constant pairs in training, in (0, 1].
+        one_variable_frequency: the frequency of 1-variable sequences, of each side, relative to the paper's, at
+            least 0; with 0 here and for two variables, training is modular addition alone.
         two_variable_frequency: the paper's r, the frequency of 2-variable sequences relative to that of
-            1-variable sequences with the variable on one given side, at least 0.
+            the paper's 1-variable sequences with the variable on one given side, at least 0.
         never_left: letters that training never puts on the left of `+`.
         never_right: letters that training never puts on the right of `+`.
         seed: seed of the draw of training pairs, at least 0.
@@ -31,6 +33,7 @@ class SplitConfig:
     """
 
     train_fraction: float = 0.7
+    one_variable_frequency: float = 1.0
     two_variable_frequency: float = 1.0
     never_left: str = "kl"
     never_right: str = "ab"
@@ -39,8 +42,9 @@ class SplitConfig:
     def __post_init__(self) -> None:
         if not 0 < self.train_fraction <= 1:
             raise InputError(f"train_fraction is {self.train_fraction}, expected 0 < f <= 1")
-        if not 0 <= self.two_variable_frequency < math.inf:
-            raise InputError(f"two_variable_frequency is {self.two_variable_frequency}, expected at least 0")
+        for name in ("one_variable_frequency", "two_variable_frequency"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at least 0 and finite")
         if self.seed < 0:  # random.Random takes the absolute value, so -1 would be another name of 1
             raise InputError(f"the split's seed is {self.seed}, expected at least 0")
 

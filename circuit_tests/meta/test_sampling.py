@@ -49,13 +49,15 @@ def test_training_never_shows_what_it_holds_out(name: str) -> None:
         assert used == set(split.task.variables) - set(never), f"every letter allowed on side {side} and no other"
 
 
-@pytest.mark.parametrize("r", [0.05, 1.0, 2.0, 0.0])
-def test_kinds_have_the_weights_of_the_paper(r: float) -> None:
-    split = Split(TaskConfig(), SplitConfig(two_variable_frequency=r))
+@pytest.mark.parametrize(
+    ("s", "r"), [(1.0, 0.05), (1.0, 1.0), (1.0, 2.0), (1.0, 0.0), (0.5, 2.0), (0.0, 1.0), (0.0, 0.0)]
+)
+def test_kinds_have_the_weights_of_the_paper(s: float, r: float) -> None:
+    split = Split(TaskConfig(), SplitConfig(one_variable_frequency=s, two_variable_frequency=r))
     batch = concatenate([training_batch(split, 0, index, 512) for index in range(100)])
-    weights = {Kind.ZERO: 12, Kind.LEFT: 10, Kind.RIGHT: 10, Kind.TWO: 10 * r}
+    weights = {Kind.ZERO: 12, Kind.LEFT: 10 * s, Kind.RIGHT: 10 * s, Kind.TWO: 10 * r}
     law = {kind: weight / sum(weights.values()) for kind, weight in weights.items() if weight}
-    assert_law((KINDS[code] for code in kind_codes(batch)), law, f"kinds at r = {r}")
+    assert_law((KINDS[code] for code in kind_codes(batch)), law, f"kinds at s = {s}, r = {r}")
 
 
 def test_kind_weights_follow_the_allowed_letters() -> None:

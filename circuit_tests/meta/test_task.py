@@ -112,8 +112,9 @@ def test_letters_of_each_side() -> None:
     [
         *(({"train_fraction": f}, "train_fraction is .*, expected 0 < f <= 1") for f in (0.0, -0.1, 1.01, np.nan)),
         *(
-            ({"two_variable_frequency": r}, "two_variable_frequency is .*, expected at least 0")
-            for r in (-1.0, np.nan, np.inf)
+            ({f"{n}_variable_frequency": value}, f"{n}_variable_frequency is .*, expected at least 0 and finite")
+            for n in ("one", "two")
+            for value in (-1.0, np.nan, np.inf)
         ),
         ({"train_fraction": 0.01}, "train_fraction 0.01 leaves no training pair of 49"),
         ({"never_left": "e"}, "unknown variable 'e'"),
