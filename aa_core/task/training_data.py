@@ -13,10 +13,11 @@ from aa_core.task.split import Split
 def training_batch(split: Split, seed: int, index: int, size: int) -> Sequences:
     """Batch number `index` of a training run: a pure function of its arguments, so a resumed run sees the same data.
 
-    Kinds 0-var, 1L, 1R and 2-var have the weights `n_variables : s * allowed left : s * allowed right : r * allowed
-    left`, where s and r are the split's frequencies of one and two variables (12 : 10 : 10 : 10 r in the paper). Pairs are uniform over the training pairs, letters uniform over those
-    allowed on their side, the number of assignments uniform on `1 .. max_assignments` (a 2-variable draw of 1
-    becomes 2).
+    Kinds 0-var, 1L, 1R and 2-var have the weights
+    `n_variables : s * allowed left : s * allowed right : r * allowed left`, where s and r are the split's frequencies
+    of one and two variables (12 : 10 : 10 : 10 r in the paper). Pairs are uniform over the training pairs, letters
+    uniform over those allowed on their side, the number of assignments uniform on `1 .. max_assignments` (a 2-variable
+    draw of 1 becomes 2).
     """
     rng = np.random.default_rng(np.random.Philox(key=np.array([seed, index], dtype=np.uint64)))
     left, right = split.allowed_variables(0), split.allowed_variables(1)
