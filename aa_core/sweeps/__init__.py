@@ -1,0 +1,1 @@
+"""Many training runs, and what is learned from them."""

@@ -1,0 +1,132 @@
+"""One finished run as a few numbers: what a sweep, a study of seeds or a worker elsewhere hands back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+from pydantic import TypeAdapter
+
+from aa_core.checkpoints import load_checkpoint, load_subject
+from aa_core.circuits.dynamics import LEARNED
+from aa_core.circuits.subject import Subject, zero_variable_sequences
+from aa_core.claims.registry import CLAIMS, interval_alpha
+from aa_core.claims.subjects import as_subject
+from aa_core.claims.verification import verify
+from aa_core.runs import Run
+from aa_core.runs.key import config_json
+from aa_core.statistics import Verdict
+from aa_core.task.sampling import KINDS, POOLS
+from aa_core.training.loop import Row
+
+PHASES = (
+    "pool/0-var/seen",
+    "pool/0-var/held-out",
+    *(f"full-prefix/{kind}" for kind in KINDS),
+    "pool/1-var/restricted",
+    "pool/2-var/one-restricted",
+    "pool/2-var/both-restricted",
+)
+EXACT = "exact/0-var"  # every pair of constants once, where a pool samples them
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """Verdict on a claim and the value of its headline criterion, None where it was skipped or is undefined."""
+
+    verdict: Verdict
+    value: float | None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What is kept of a finished run; all of it is plain data.
+
+    Attributes:
+        config: every field of the `TrainConfig`, nested.
+        run: name of the run's folder.
+        code: hash of the code that trained it.
+        seconds: wall-clock time of training.
+        threads: PyTorch's threads while it was trained.
+        phases: by the metric's name (`PHASES`), first logged step with an accuracy of at least `LEARNED`, or None.
+        accuracies: right answers and sequences after the last step, on each evaluation pool that the split does not
+            leave empty, and on every pair of constants as `exact/0-var/seen` and `exact/0-var/held-out`.
+        claims: by id, the claims judged on the run's trajectory; None where they were not judged.
+    """
+
+    config: Mapping[str, Any]
+    run: str
+    code: str
+    seconds: float
+    threads: int
+    phases: Mapping[str, int | None]
+    accuracies: Mapping[str, tuple[int, int]]
+    claims: Mapping[str, JudgedClaim] | None = None
+
+    def accuracy(self, *names: str) -> float:
+        """Share of right answers on the union of some of `accuracies`; nan where the split leaves them empty."""
+        counts = [self.accuracies[name] for name in names if name in self.accuracies]
+        return sum(right for right, _ in counts) / sum(n for _, n in counts) if counts else math.nan
+
+
+RECORD = TypeAdapter(RunRecord)
+"""Reads and writes a record as JSON."""
+
+
+def run_record(run: Run, *, judge: bool = True) -> RunRecord:
+    """The record of a finished run.
+
+    Args:
+        run: the run.
+        judge: whether to judge every claim, which takes 15 to 40 seconds for a run of the paper's task.
+
+    Raises:
+        InputError: a checkpoint cannot be read.
+    """
+    checkpoint = load_checkpoint(run.final_path)
+    return RunRecord(
+        config=json.loads(config_json(run.config)),
+        run=run.folder.name,
+        code=run.manifest.code,
+        seconds=run.manifest.seconds,
+        threads=run.manifest.threads,
+        phases=phases(run.metrics()),
+        accuracies=accuracies(Subject(checkpoint.parameters, checkpoint.split)),
+        claims=judged_claims(run) if judge else None,
+    )
+
+
+def phases(rows: Sequence[Row]) -> dict[str, int | None]:
+    """First step of the rows at which each of `PHASES` is learned, None where it never is."""
+    return {
+        name: next((int(row["step"]) for row in rows if row.get(name, math.nan) >= LEARNED), None) for name in PHASES
+    }
+
+
+def accuracies(subject: Subject) -> dict[str, tuple[int, int]]:
+    """Right answers and sequences, on the evaluation pools and on every pair of constants."""
+    pools = {name: run.correct for name in POOLS if (run := subject.pool(name)) is not None}
+    split = subject.split
+    pairs = {f"{EXACT}/seen": split.seen_pairs, f"{EXACT}/held-out": split.held_out_pairs}
+    exact = {name: _correct(subject, chosen) for name, chosen in pairs.items() if len(chosen)}
+    return {name: (int(correct.sum()), len(correct)) for name, correct in {**pools, **exact}.items()}
+
+
+def judged_claims(run: Run) -> dict[str, JudgedClaim]:
+    """Every claim, judged on the checkpoints of a run."""
+    with np.errstate(all="ignore"):  # what overflows is nan, and nan meets no threshold
+        results = verify(as_subject(load_subject(run.folder)), CLAIMS, interval_alpha())
+    values = [result.findings[0].measurement.value if result.findings else math.nan for result in results]
+    return {
+        result.claim.id: JudgedClaim(result.verdict, value if math.isfinite(value) else None)
+        for result, value in zip(results, values, strict=True)
+    }
+
+
+def _correct(subject: Subject, pairs: Int[np.ndarray, "n 2"]) -> np.ndarray:
+    return subject.run(zero_variable_sequences(subject.task, pairs, subject.data.seed)).correct
