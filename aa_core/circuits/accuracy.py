@@ -29,6 +29,12 @@ def pool_accuracy(subject: Subject, name: str, kind: Kind | None = None) -> Meas
     return share(correct)
 
 
+def seen_zero_variable(subject: Subject) -> Measurement:
+    """Share of right answers over *every* training pair, each once in a random prefix."""
+    pairs = subject.split.seen_pairs
+    return share(subject.run(zero_variable_sequences(subject.task, pairs, subject.data.seed)).correct, exhaustive=True)
+
+
 def held_out_zero_variable(subject: Subject, part: str = "all") -> Measurement:
     """Share of right answers over *every* held-out pair, each once in a random prefix: no error from sampling pairs.
 

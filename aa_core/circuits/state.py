@@ -1,0 +1,194 @@
+"""What a model has learned so far, in one word, and the measurements that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from math import comb
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from aa_core.circuits.accuracy import full_prefix_accuracy, held_out_zero_variable, pool_accuracy, seen_zero_variable
+from aa_core.circuits.dynamics import TrajectorySubject
+from aa_core.circuits.subject import Subject
+from aa_core.model.parameters import attention_weights
+from aa_core.statistics import Measurement, Threshold, at_least, exact
+from aa_core.task.sampling import POOLS, Kind, operand_letters
+from aa_core.task.split import Split
+
+Observe = Callable[..., float]
+"""`observe(measure, **arguments)`: the value of `measure(subject, **arguments)`."""
+
+
+class State(StrEnum):
+    """What a model has learned, in the order of learning; `stuck` is where some runs leave it.
+
+    Attributes:
+        UNTRAINED: it does not add the constant pairs of training.
+        MEMORISING: it adds those, and not the pairs held out.
+        ADDS: it adds any two constants, and takes the value of a variable from no assignment in particular.
+        BINDS: it looks up variables, though not yet in every kind of sequence.
+        COMPOSES: it looks up one variable or two and adds, with letters where training puts them.
+        REFINED: it does so with letters where training never puts them, too.
+        STUCK: it adds, and layer 1 writes the same for every variable, so that there is nothing to look up.
+    """
+
+    UNTRAINED = "untrained"
+    MEMORISING = "memorising"
+    ADDS = "adds"
+    BINDS = "adds, binding"
+    COMPOSES = "composes"
+    REFINED = "refined"
+    STUCK = "stuck: variables collapsed"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A measurement that a state rests on.
+
+    Attributes:
+        quantity: what is measured.
+        value: the value.
+        threshold: what it was compared with; which side it is on decided.
+    """
+
+    quantity: str
+    value: float
+    threshold: Threshold
+
+    @property
+    def met(self) -> bool:
+        """Whether the value satisfies the threshold."""
+        return self.threshold.accepts(self.value)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The state of a model.
+
+    Attributes:
+        state: the state.
+        evidence: what was asked of the model, in order, up to what decided.
+    """
+
+    state: State
+    evidence: tuple[Evidence, ...]
+
+
+# Shares of the way from guessing to all right.
+HALF = 0.5
+BEGUN = 0.25
+SOLVED = 0.9
+# Least `variable_spread` from which binding still begins.
+SPREAD = 0.2
+
+USED = {Kind.LEFT: 1, Kind.RIGHT: 1, Kind.TWO: 2}  # assignments that the answer needs
+RESTRICTED = ("1-var/restricted", "2-var/one-restricted")
+
+
+def variable_spread(subject: Subject) -> Measurement:
+    """How far apart blocks.0 writes variables: mean distance of their OV images, relative to their mean norm.
+
+    About 1.41 (the square root of 2) for unrelated images, 0 for equal ones. Over the letters that training puts on
+    both sides; the others are told apart by where they stand, too.
+    """
+    letters = _unrestricted(subject.split)
+    _, _, v, o = attention_weights(subject.parameters, 0)
+    images = (subject.variable_embeddings()[letters].double() @ v.double() @ o.double()).numpy()
+    distances = np.linalg.norm(images[:, None] - images, axis=-1)
+    norm = max(float(np.linalg.norm(images, axis=1).mean()), np.finfo(float).tiny)
+    return exact(distances.sum() / (len(images) * (len(images) - 1)) / norm, len(images))
+
+
+def _unrestricted(split: Split) -> Int[np.ndarray, " letters"]:
+    """Letters allowed on both sides, or all where fewer than two are."""
+    letters = np.intersect1d(split.allowed_variables(0), split.allowed_variables(1))
+    return letters if len(letters) > 1 else np.arange(split.task.n_variables)
+
+
+def diagnose(subject: Subject) -> Diagnosis:
+    """The state of a model. Works for every task and split; what these leave no room for is not asked."""
+    return _diagnose(subject.split, lambda measure, **arguments: measure(subject, **arguments).value)
+
+
+def diagnose_each(trajectory: TrajectorySubject) -> tuple[Diagnosis, ...]:
+    """The state at every step of a training run."""
+
+    def at(index: int) -> Observe:
+        return lambda measure, **arguments: float(trajectory.curve(measure, **arguments)[index])
+
+    return tuple(_diagnose(subject.split, at(index)) for index, subject in enumerate(trajectory.subjects))
+
+
+def _diagnose(split: Split, observe: Observe) -> Diagnosis:
+    ladder = _Ladder(observe)
+    return Diagnosis(_state(split, ladder), tuple(ladder.evidence))
+
+
+class _Ladder:
+    """Asks one thing after the other and keeps what it found."""
+
+    def __init__(self, observe: Observe) -> None:
+        self.observe = observe
+        self.evidence: list[Evidence] = []
+
+    def reaches(self, quantity: str, bound: float, measure: Callable[..., Measurement], **arguments: Any) -> bool:
+        self.evidence.append(Evidence(quantity, self.observe(measure, **arguments), at_least(bound)))
+        return self.evidence[-1].met
+
+
+def _state(split: Split, ladder: _Ladder) -> State:
+    chance = 1 / split.task.modulus
+    if not ladder.reaches("0-var, pairs of training", _way(HALF, chance), seen_zero_variable):
+        return State.UNTRAINED
+    if len(split.held_out_pairs) and not ladder.reaches(
+        "0-var, pairs held out", _way(HALF, chance), held_out_zero_variable
+    ):
+        return State.MEMORISING
+    kinds = _binding_kinds(split)
+    solved = [
+        ladder.reaches(f"full prefixes, {kind}", _way(SOLVED, at_random), full_prefix_accuracy, kind=kind)
+        for kind, at_random in kinds.items()
+    ]
+    if not kinds:
+        return State.ADDS
+    if all(solved):
+        return _composed(split, ladder)
+    if _trains_binding(split) and not ladder.reaches("spread of the variables", SPREAD, variable_spread):
+        return State.STUCK
+    begun = [
+        ladder.reaches(f"full prefixes, {kind}", _way(BEGUN, at_random), full_prefix_accuracy, kind=kind)
+        for kind, at_random in kinds.items()
+    ]
+    return State.BINDS if any(begun) else State.ADDS
+
+
+def _composed(split: Split, ladder: _Ladder) -> State:
+    pools = [name for name in RESTRICTED if _has_sequences(split, name)]
+    works = [ladder.reaches(f"pool {name}", SOLVED, pool_accuracy, name=name) for name in pools]
+    return State.REFINED if pools and all(works) else State.COMPOSES
+
+
+def _way(part: float, baseline: float) -> float:
+    """The accuracy that is `part` of the way from a baseline to 1."""
+    return baseline + part * (1 - baseline)
+
+
+def _trains_binding(split: Split) -> bool:
+    return split.config.one_variable_frequency + split.config.two_variable_frequency > 0
+
+
+def _binding_kinds(split: Split) -> dict[Kind, float]:
+    """Kinds whose full prefixes tell binding from picking assignments at random, with the accuracy of the latter."""
+    n = split.task.max_assignments
+    distinct = (split.seen_pairs[:, 0] != split.seen_pairs[:, 1]).any()
+    if split.task.modulus < n + 2 or not distinct:
+        return {}
+    return {kind: 1 / comb(n, used) for kind, used in USED.items() if comb(n, used) > 1}
+
+
+def _has_sequences(split: Split, pool: str) -> bool:
+    return any(len(operand_letters(split, kind, POOLS[pool].restricted)) for kind in POOLS[pool].kinds)
