@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 from pydantic import TypeAdapter
 
 from aa_core.checkpoints import load_checkpoint, load_subject
+from aa_core.circuits.accuracy import held_out_zero_variable, seen_zero_variable
 from aa_core.circuits.dynamics import LEARNED
-from aa_core.circuits.subject import Subject, zero_variable_sequences
+from aa_core.circuits.state import State, diagnose
+from aa_core.circuits.subject import Subject
 from aa_core.claims.registry import CLAIMS, interval_alpha
 from aa_core.claims.subjects import as_subject
 from aa_core.claims.verification import verify
@@ -56,6 +57,7 @@ class RunRecord:
         phases: by the metric's name (`PHASES`), first logged step with an accuracy of at least `LEARNED`, or None.
         accuracies: right answers and sequences after the last step, on each evaluation pool that the split does not
             leave empty, and on every pair of constants as `exact/0-var/seen` and `exact/0-var/held-out`.
+        state: what the run has learned by its last step.
         claims: by id, the claims judged on the run's trajectory; None where they were not judged.
     """
 
@@ -66,6 +68,7 @@ class RunRecord:
     threads: int
     phases: Mapping[str, int | None]
     accuracies: Mapping[str, tuple[int, int]]
+    state: State
     claims: Mapping[str, JudgedClaim] | None = None
 
     def accuracy(self, *names: str) -> float:
@@ -89,6 +92,7 @@ def run_record(run: Run, *, judge: bool = True) -> RunRecord:
         InputError: a checkpoint cannot be read.
     """
     checkpoint = load_checkpoint(run.final_path)
+    subject = Subject(checkpoint.parameters, checkpoint.split)
     return RunRecord(
         config=json.loads(config_json(run.config)),
         run=run.folder.name,
@@ -96,7 +100,8 @@ def run_record(run: Run, *, judge: bool = True) -> RunRecord:
         seconds=run.manifest.seconds,
         threads=run.manifest.threads,
         phases=phases(run.metrics()),
-        accuracies=accuracies(Subject(checkpoint.parameters, checkpoint.split)),
+        accuracies=accuracies(subject),
+        state=diagnose(subject).state,
         claims=judged_claims(run) if judge else None,
     )
 
@@ -111,10 +116,12 @@ def phases(rows: Sequence[Row]) -> dict[str, int | None]:
 def accuracies(subject: Subject) -> dict[str, tuple[int, int]]:
     """Right answers and sequences, on the evaluation pools and on every pair of constants."""
     pools = {name: run.correct for name in POOLS if (run := subject.pool(name)) is not None}
-    split = subject.split
-    pairs = {f"{EXACT}/seen": split.seen_pairs, f"{EXACT}/held-out": split.held_out_pairs}
-    exact = {name: _correct(subject, chosen) for name, chosen in pairs.items() if len(chosen)}
-    return {name: (int(correct.sum()), len(correct)) for name, correct in {**pools, **exact}.items()}
+    counts = {name: (int(correct.sum()), len(correct)) for name, correct in pools.items()}
+    for name, measure in (("seen", seen_zero_variable), ("held-out", held_out_zero_variable)):
+        exact = measure(subject)
+        if exact.n is not None and exact.count is not None:
+            counts[f"{EXACT}/{name}"] = (exact.count, exact.n)
+    return counts
 
 
 def judged_claims(run: Run) -> dict[str, JudgedClaim]:
@@ -126,7 +133,3 @@ def judged_claims(run: Run) -> dict[str, JudgedClaim]:
         result.claim.id: JudgedClaim(result.verdict, value if math.isfinite(value) else None)
         for result, value in zip(results, values, strict=True)
     }
-
-
-def _correct(subject: Subject, pairs: Int[np.ndarray, "n 2"]) -> np.ndarray:
-    return subject.run(zero_variable_sequences(subject.task, pairs, subject.data.seed)).correct
