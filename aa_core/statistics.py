@@ -1,11 +1,13 @@
 """Measured quantities, their intervals, and verdicts; the one place that owns the error rate.
 
 Every sampled quantity of a verification gets an interval at the same level, Bonferroni-corrected so that with
-probability at least `1 - FAMILY_ALPHA` all intervals of one verification cover their true values.
+probability at least `1 - FAMILY_ALPHA` all intervals of one verification, over all claims and all models that are
+judged together, cover their true values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -14,6 +16,17 @@ import numpy as np
 from scipy import stats
 
 FAMILY_ALPHA = 0.01
+
+
+def shared_alpha(n_intervals: int) -> float:
+    """Error rate of each of so many intervals that together have `FAMILY_ALPHA` (Bonferroni).
+
+    Raises:
+        ValueError: there is no interval.
+    """
+    if n_intervals < 1:
+        raise ValueError(f"n_intervals is {n_intervals}, expected at least 1")
+    return FAMILY_ALPHA / n_intervals
 
 
 class NotApplicable(Exception):
@@ -131,3 +144,50 @@ def combined(verdicts: list[Verdict]) -> Verdict:
         if verdict in verdicts:
             return verdict
     return Verdict.HOLDS
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """What a test that stops early has found.
+
+    Attributes:
+        verdict: holds or fails where a look decided, undecided where none did.
+        measurement: the share at the last look.
+        interval: its interval, at the error rate of one look.
+    """
+
+    verdict: Verdict
+    measurement: Measurement
+    interval: tuple[float, float]
+
+
+def sequential_share(
+    draw: Callable[[int, int], np.ndarray], threshold: Threshold, alpha: float, looks: Sequence[int]
+) -> Sequential:
+    """Judge a share of successes with as few cases as decide it.
+
+    At each look the exact interval of all cases so far is judged at `alpha / len(looks)`. The chance that any of them
+    misses the true share, and so that the verdict is wrong, is at most `alpha`, whenever the test stops.
+
+    Args:
+        draw: from a half-open range of case numbers to their outcomes, bool; independent cases of one distribution.
+        threshold: what the share must satisfy.
+        alpha: error rate of the whole test.
+        looks: total numbers of cases after which to look, increasing.
+
+    Raises:
+        ValueError: `looks` is empty or does not increase from at least 1.
+    """
+    if not looks or sorted({*looks}) != list(looks) or looks[0] < 1:
+        raise ValueError(f"looks are {list(looks)}, expected increasing numbers of cases")
+    count, seen = 0, 0
+    for n in looks:
+        count += int(draw(seen, n).sum())
+        seen = n
+        measurement = Measurement(count / n, n, count)
+        verdict = judge(measurement, threshold, alpha / len(looks))
+        if verdict is not Verdict.UNDECIDED:
+            break
+    interval = measurement.interval(alpha / len(looks))
+    assert interval is not None
+    return Sequential(verdict, measurement, interval)

@@ -163,10 +163,12 @@ def claim_test(family: str) -> Callable[..., None]:
         model_under_test: ModelUnderTest,
         expectations: Expectations,
         record_property: Callable[[str, object], None],
+        pytestconfig: pytest.Config,
     ) -> None:
+        alpha = interval_alpha(len(_models(pytestconfig)))
         expected = {claim.id: expectations.find(claim.id, model_under_test.name)}
         with np.errstate(all="ignore"):  # what overflows is nan, and nan meets no threshold
-            [result] = verify(model_under_test.subject, [claim], interval_alpha(), expected)
+            [result] = verify(model_under_test.subject, [claim], alpha, expected)
         record = {"model": model_under_test.name, **claim_record(result)}
         for name in ("id", "verdict", "measured", "threshold", "n", "interval"):
             record_property(name, record[name])
@@ -195,7 +197,7 @@ def print_summary(reporter: pytest.TerminalReporter) -> None:
     from rich.console import Console
 
     from aa_core.claims.registry import CLAIMS
-    from aa_core.report.table import results_table, summary_line
+    from aa_core.report.table import pass_counts_table, results_table, summary_line
 
     records = [
         json.loads(value)
@@ -214,6 +216,12 @@ def print_summary(reporter: pytest.TerminalReporter) -> None:
     Console(file=text, width=max(reporter._tw.fullwidth, WIDTH)).print(results_table(records))
     reporter.section("claims")
     reporter.write_line(text.getvalue() + summary_line(records))
+    n_models = len({record.get("model") for record in records})
+    if n_models > 1:
+        text = StringIO()
+        Console(file=text, width=max(reporter._tw.fullwidth, WIDTH)).print(pass_counts_table(records))
+        reporter.section(f"claims over {n_models} models")
+        reporter.write_line(text.getvalue())
     judged = [(claim.id, _name(model, reporter.config)) for claim in CLAIMS for model in _models(reporter.config)]
     for entry in expectations_of(reporter.config).unmatched(judged):
         reporter.write_line(

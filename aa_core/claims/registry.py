@@ -23,7 +23,7 @@ from aa_core.claims import (
 )
 from aa_core.claims.claim import Claim
 from aa_core.errors import InputError
-from aa_core.statistics import FAMILY_ALPHA
+from aa_core.statistics import shared_alpha
 
 CLAIMS: tuple[Claim, ...] = (
     *accuracy.CLAIMS,
@@ -44,12 +44,15 @@ CLAIMS: tuple[Claim, ...] = (
 )
 
 
-def interval_alpha() -> float:
-    """Error rate of one interval: `FAMILY_ALPHA` shared out over every criterion of the registry.
+def interval_alpha(n_models: int = 1) -> float:
+    """Error rate of one interval: `FAMILY_ALPHA` shared out over every criterion of the registry and every model.
 
     It does not depend on which claims are selected, so neither does a verdict.
+
+    Args:
+        n_models: models that are judged together, such as the seeds of a matrix.
     """
-    return FAMILY_ALPHA / sum(len(claim.criteria) for claim in CLAIMS)
+    return shared_alpha(n_models * sum(len(claim.criteria) for claim in CLAIMS))
 
 
 def select_claims(patterns: str | None) -> list[Claim]:

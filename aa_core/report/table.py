@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from aa_core.claims.across import pass_counts
 from aa_core.statistics import Verdict
 
 STYLES = {"holds": "green", "fails": "bold red", "undecided": "yellow", "skipped": "dim"}
@@ -73,6 +74,30 @@ def results_table(records: Sequence[Record]) -> Table:
                 name = f"  and {condition['quantity']}"
                 add("", name, explained_text(condition), condition["threshold"], condition["verdict"])
     return table
+
+
+def pass_counts_table(records: Iterable[Record]) -> Table:
+    """On how many models each claim holds, those that hold on fewest first, with exact intervals.
+
+    Claims that hold on every model are one line at the end.
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("claim", "holds on", "share of models"):
+        table.add_column(column, overflow="fold")
+    counts = pass_counts((record["id"], record["verdict"]) for record in records)
+    everywhere = [count for count in counts if count.share.value == 1]
+    for count in sorted(set(counts) - set(everywhere), key=lambda count: (count.share.value, count.claim)):
+        table.add_row(count.claim, f"{count.share.count} of {count.share.n}", _interval_text(count.interval))
+    if everywhere:
+        fewest = min(everywhere, key=lambda count: count.share.n or 0)
+        table.add_row(
+            f"all others ({len(everywhere)})", f"every one of {fewest.share.n}", _interval_text(fewest.interval)
+        )
+    return table
+
+
+def _interval_text(interval: tuple[float, float]) -> str:
+    return "[{:.3f}, {:.3f}]".format(*interval)
 
 
 def _why(record: Record) -> str:

@@ -20,7 +20,14 @@ from aa_core.claims.claim import Claim, Criterion, Finding, Form, Result
 from aa_core.claims.expectations import Expectation
 from aa_core.cli.main import main
 from aa_core.report.record import claim_record, json_report, subject_record
-from aa_core.report.table import STYLES, measured_text, print_results, subject_line, summary_line
+from aa_core.report.table import (
+    STYLES,
+    measured_text,
+    pass_counts_table,
+    print_results,
+    subject_line,
+    summary_line,
+)
 from aa_core.statistics import Measurement, Threshold, Verdict, at_least, at_most, exact, judge, share
 from circuit_tests.meta.checkpoint_files import (
     SPLIT,
@@ -301,3 +308,19 @@ def test_verify_writes_what_it_prints(tmp_path: Path, capsys: pytest.CaptureFixt
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == subject_line(report["subject"])
     assert lines[-2] == "1 fails, 1 skipped"
+
+
+def test_several_models_are_counted_by_claim() -> None:
+    verdicts = {"f/all": ["holds"] * 3, "f/some": ["holds", "fails", "holds"], "f/none": ["fails", "skipped", "fails"]}
+    records = [
+        {**claim_record(result(Verdict(verdict), name=name)), "model": f"seed{seed}"}
+        for name, row in verdicts.items()
+        for seed, verdict in enumerate(row)
+    ]
+    console = Console(width=120, file=io.StringIO(), highlight=False)
+    console.print(pass_counts_table(records))
+    text = " ".join(console.file.getvalue().split())  # pyright: ignore
+    rows = ["f/none 0 of 2 [0.000, 0.959]", "f/some 2 of 3 [", "all others (1) every one of 3 ["]  # least first
+    places = [text.find(row) for row in rows]
+    assert -1 not in places, text
+    assert places == sorted(places), text
