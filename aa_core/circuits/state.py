@@ -81,7 +81,7 @@ class Diagnosis:
 # Shares of the way from guessing to all right.
 HALF = 0.5
 BEGUN = 0.25
-SOLVED = 0.9
+SOLVED = 0.85
 # Least `variable_spread` from which binding still begins.
 SPREAD = 0.2
 
