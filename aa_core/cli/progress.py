@@ -55,3 +55,11 @@ def bar(items: Iterable[T], total: int, title: str) -> Iterator[T]:
         for item in items:
             yield item
             bars.advance(task)
+
+
+@contextmanager
+def counted_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar that is told how many of how many are done."""
+    with _bars() as bars:
+        task = bars.add_task(title, total=None, status="")
+        yield lambda done, total: bars.update(task, completed=done, total=total)

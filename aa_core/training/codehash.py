@@ -1,10 +1,11 @@
-"""A hash of the code that determines a run's weights, which comments and docstrings do not change."""
+"""A hash of the code that determines a result, such as a run's weights; comments and docstrings do not change it."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
@@ -18,8 +19,19 @@ def training_code_hash(package: Path = PACKAGE) -> str:
     Args:
         package: folder of `aa_core`'s sources.
     """
+    return code_hash((START,), package)
+
+
+def code_hash(starts: Iterable[str], package: Path = PACKAGE) -> str:
+    """Hash, 64 hexadecimal digits, of some modules and all that they import of their package.
+
+    Args:
+        starts: full names of modules, in any order.
+        package: folder of the package's sources.
+    """
+    modules = {name: tree for start in starts for name, tree in imported_modules(package, start).items()}
     digest = hashlib.sha256()
-    for name, tree in sorted(imported_modules(package, START).items()):
+    for name, tree in sorted(modules.items()):
         digest.update(f"{name} {_canonical(tree)}\n".encode())
     return digest.hexdigest()
 

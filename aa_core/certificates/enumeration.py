@@ -1,0 +1,118 @@
+"""All chunks of a domain in order, judged by several processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from aa_core.certificates.chunk import Chunk, chunk_of, model_tables
+from aa_core.certificates.domain import Domain
+from aa_core.certificates.exposure import Exposure
+from aa_core.certificates.memory import peak_mib
+from aa_core.errors import InputError
+from aa_core.model.parameters import Parameters
+from aa_core.runs.environment import torch_threads
+
+
+class Judgement(NamedTuple):
+    """A chunk, and the peak resident memory until then, in MiB, of the process that judged it."""
+
+    chunk: Chunk
+    peak_mib: float
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What a process needs to judge any chunk.
+
+    Attributes:
+        domain: the sequences.
+        weights: of the model, by name.
+        exposure: what training showed.
+        limit: most failures to list of a chunk.
+    """
+
+    domain: Domain
+    weights: dict[str, np.ndarray]
+    exposure: Exposure
+    limit: int
+
+
+def work_of(domain: Domain, parameters: Parameters, exposure: Exposure, limit: int) -> Work:
+    """The work on a domain with a model."""
+    return Work(domain, {name: weight.numpy() for name, weight in parameters.items()}, exposure, limit)
+
+
+def ranges_of(size: int, chunk_size: int) -> list[tuple[int, int]]:
+    """First index and index after the last of each chunk."""
+    return [(start, min(start + chunk_size, size)) for start in range(0, size, chunk_size)]
+
+
+def judged_chunks(work: Work, ranges: Sequence[tuple[int, int]], jobs: int) -> Iterator[Judgement]:
+    """Judge chunks, one thread a process, and yield them in order.
+
+    Args:
+        work: see `Work`.
+        ranges: first index and index after the last of each chunk.
+        jobs: processes; 1 is this one.
+
+    Raises:
+        InputError: a logit is not finite, or a process was ended from outside.
+    """
+    jobs = min(jobs, len(ranges))
+    if jobs <= 1:
+        worker = _Worker(work)
+        with torch_threads(1):
+            yield from map(worker.judge, ranges)
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _start, (work,)) as pool:
+        try:
+            yield from pool.map(_judge, ranges)
+        except BrokenProcessPool as error:
+            raise InputError("a worker process was ended: run the same command again to go on, or --jobs 1") from error
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Worker:
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        weights = {name: torch.from_numpy(weight) for name, weight in work.weights.items()}
+        self.model = model_tables(work.domain.task, weights)
+
+    def judge(self, indices: tuple[int, int]) -> Judgement:
+        chunk = chunk_of(self.work.domain, self.model, self.work.exposure, *indices, self.work.limit)
+        return Judgement(chunk, peak_mib())
+
+
+_workers: list[_Worker] = []  # of a worker process, which has no other place to keep its one model between chunks
+
+
+def _start(work: Work) -> None:
+    """Prepare a worker process; it leaves an interrupt to its parent and ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    _workers.append(_Worker(work))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _judge(indices: tuple[int, int]) -> Judgement:
+    return _workers[0].judge(indices)
