@@ -1,0 +1,1 @@
+"""The regression gate: invariants of training, and retrained seeds against a committed baseline."""
