@@ -124,7 +124,8 @@ def load_model(config: pytest.Config, name: str) -> ModelUnderTest:
         never_right=config.getoption("never_right"),
     )
     loaded = subject_checkpoints(options)
-    return ModelUnderTest(_name(name, config), as_subject(loaded), subject_record(loaded))
+    judged = as_subject(loaded)
+    return ModelUnderTest(_name(name, config), judged, subject_record(loaded, judged))
 
 
 def _name(model: str, config: pytest.Config) -> str:
@@ -169,7 +170,8 @@ def claim_test(family: str) -> Callable[..., None]:
         expected = {claim.id: expectations.find(claim.id, model_under_test.name)}
         with np.errstate(all="ignore"):  # what overflows is nan, and nan meets no threshold
             [result] = verify(model_under_test.subject, [claim], alpha, expected)
-        record = {"model": model_under_test.name, **claim_record(result)}
+        state = model_under_test.record["state"]["name"]
+        record = {"model": model_under_test.name, "state": state, **claim_record(result)}
         for name in ("id", "verdict", "measured", "threshold", "n", "interval"):
             record_property(name, record[name])
         record_property(RECORD, json.dumps(record))
@@ -210,11 +212,14 @@ def print_summary(reporter: pytest.TerminalReporter) -> None:
         return
     order = {claim.id: place for place, claim in enumerate(CLAIMS)}
     records.sort(key=lambda record: (record["model"], order[record["id"]]))
-    if len({record["model"] for record in records}) == 1:
+    states = {record["model"]: record["state"] for record in records}
+    if len(states) == 1:
         records = [{key: value for key, value in record.items() if key != "model"} for record in records]
     text = StringIO()
     Console(file=text, width=max(reporter._tw.fullwidth, WIDTH)).print(results_table(records))
     reporter.section("claims")
+    for model, state in states.items():
+        reporter.write_line(f"state of {model}: {state}")
     reporter.write_line(text.getvalue() + summary_line(records))
     n_models = len({record.get("model") for record in records})
     if n_models > 1:

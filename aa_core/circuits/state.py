@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import comb
@@ -123,6 +123,14 @@ def diagnose_each(trajectory: TrajectorySubject) -> tuple[Diagnosis, ...]:
     return tuple(_diagnose(subject.split, at(index)) for index, subject in enumerate(trajectory.subjects))
 
 
+def first_steps(steps: Sequence[int | None], diagnoses: Sequence[Diagnosis]) -> dict[str, int | None]:
+    """The first step at which a training run is in each state that it reaches, in order of steps."""
+    first: dict[str, int | None] = {}
+    for step, diagnosis in zip(steps, diagnoses, strict=True):
+        first.setdefault(diagnosis.state.value, step)
+    return first
+
+
 def _diagnose(split: Split, observe: Observe) -> Diagnosis:
     ladder = _Ladder(observe)
     return Diagnosis(_state(split, ladder), tuple(ladder.evidence))
@@ -173,8 +181,8 @@ def _composed(split: Split, ladder: _Ladder) -> State:
 
 
 def _way(part: float, baseline: float) -> float:
-    """The accuracy that is `part` of the way from a baseline to 1."""
-    return baseline + part * (1 - baseline)
+    """The accuracy that is `part` of the way from a baseline to 1, to three digits."""
+    return round(baseline + part * (1 - baseline), 3)
 
 
 def _trains_binding(split: Split) -> bool:

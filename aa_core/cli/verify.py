@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     expected = {claim.id: expectations.find(claim.id, model) for claim in claims}
     with np.errstate(all="ignore"):  # what overflows is nan, and nan meets no threshold
         results = verify(judged, claims, interval_alpha(), expected, lambda items: bar(items, len(claims), "claims"))
-    subject, records = subject_record(checkpoints), [claim_record(result) for result in results]
+        subject, records = subject_record(checkpoints, judged), [claim_record(result) for result in results]
     print_results(terminal(), subject, records)
     if options.json is not None:
         write_atomically(options.json, json_report(subject, records).encode())

@@ -14,7 +14,7 @@ from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Form
 from aa_core.report.plots import Plot, plots
-from aa_core.report.table import STYLES, Record, explained_text, summary_line
+from aa_core.report.table import STYLES, Record, explained_text, state_texts, summary_line
 from aa_core.statistics import FAMILY_ALPHA, Verdict
 
 SYMBOLS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNDECIDED: "?", Verdict.SKIPPED: "-"}
@@ -108,6 +108,7 @@ def _subject(subject: Record) -> str:
     rows = {
         "Format": subject["format"],
         "Step": step if steps is None else f"{step}, the last of {len(steps)} checkpoints",
+        **{name.capitalize(): text for name, text in state_texts(subject["state"]).items()},
         "Weights": f"SHA-256 {subject['hash']}",
         "Task": f"modulus {task['modulus']}, {task['n_variables']} variables, at most {task['max_assignments']} "
         f"assignments, {task['n_ctx']} tokens",

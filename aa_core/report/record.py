@@ -11,6 +11,9 @@ from importlib.metadata import version
 from typing import Any
 
 from aa_core.checkpoints import Checkpoint, Trajectory
+from aa_core.circuits.dynamics import TrajectorySubject
+from aa_core.circuits.state import Diagnosis, diagnose, diagnose_each, first_steps
+from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Finding, Result
 from aa_core.task.split import SplitConfig
 
@@ -18,26 +21,54 @@ FINDING = ("quantity", "measured", "threshold", "n", "count", "interval", "note"
 LIBRARIES = ("assign-and-add", "torch", "transformer_lens", "numpy", "scipy")
 
 
-def subject_record(loaded: Checkpoint | Trajectory) -> dict[str, Any]:
-    """What was judged: path, hash of the weights, format, step, split, training config and versions.
+def subject_record(loaded: Checkpoint | Trajectory, judged: Subject | TrajectorySubject) -> dict[str, Any]:
+    """What was judged: path, hash of the weights, format, step, state, split, training config and versions.
 
     `split_assumed`: a foreign file does not say its split, and the paper's stands in for it.
 
-    For a folder these are the last checkpoint's, and `steps` lists all.
+    For a folder these are the last checkpoint's, and `steps` lists all; `state` has the first step of each state, too.
     """
     last = loaded if isinstance(loaded, Checkpoint) else loaded.final
+    steps = None if isinstance(loaded, Checkpoint) else [checkpoint.step for checkpoint in loaded]
     return {
         "path": str(loaded.path),
         "hash": last.sha256,
         "format": last.format,
         "step": last.step,
-        "steps": None if isinstance(loaded, Checkpoint) else [checkpoint.step for checkpoint in loaded],
+        "steps": steps,
+        "state": state_record(judged, steps),
         "task": dataclasses.asdict(last.task),
         "split_assumed": last.config is None and last.split.config == SplitConfig(),
         "split": dataclasses.asdict(last.split.config),
         "config": None if last.config is None else dataclasses.asdict(last.config),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
     }
+
+
+def state_record(judged: Subject | TrajectorySubject, steps: list[int | None] | None = None) -> dict[str, Any]:
+    """The state of a model and what it rests on; of a trajectory the last one, and the first step of each.
+
+    Args:
+        judged: the model or models.
+        steps: in place of a trajectory's own, where the last one is not known (None).
+    """
+    if isinstance(judged, Subject):
+        return {**_diagnosis(diagnose(judged)), "first_steps": None}
+    diagnoses = diagnose_each(judged)
+    return {**_diagnosis(diagnoses[-1]), "first_steps": first_steps(steps or judged.steps, diagnoses)}
+
+
+def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
+    evidence = [
+        {
+            "quantity": found.quantity,
+            "measured": found.value if math.isfinite(found.value) else None,
+            "threshold": str(found.threshold),
+            "met": found.met,
+        }
+        for found in diagnosis.evidence
+    ]
+    return {"name": diagnosis.state.value, "evidence": evidence}
 
 
 def claim_record(result: Result) -> dict[str, Any]:

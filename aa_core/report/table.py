@@ -52,6 +52,22 @@ def subject_line(subject: Record) -> str:
     )
 
 
+def evidence_text(found: Record) -> str:
+    """A measurement that a state rests on: `full prefixes, 1L 0.23, not >= 0.875`."""
+    value = "undefined" if found["measured"] is None else f"{found['measured']:.3g}"
+    return f"{found['quantity']} {value}{'' if found['met'] else ', not'} {found['threshold']}"
+
+
+def state_texts(state: Record) -> dict[str, str]:
+    """`state`, with its evidence, and along a training run the `first steps` of each."""
+    evidence = "; ".join(map(evidence_text, state["evidence"]))
+    texts = {"state": f"{state['name']} ({evidence})"}
+    if state["first_steps"] is not None:
+        steps = [f"{name} {'the last' if step is None else step}" for name, step in state["first_steps"].items()]
+        texts["first steps"] = ", ".join(steps)
+    return texts
+
+
 def results_table(records: Sequence[Record]) -> Table:
     """Claim, measured value, threshold and verdict; conditions are shown where they decide a verdict.
 
@@ -129,7 +145,9 @@ def terminal() -> Console:
 
 def print_results(console: Console, subject: Record, records: Sequence[Record]) -> None:
     """Print what was judged, the table, and the counts."""
-    console.print(Text(subject_line(subject)), soft_wrap=True)
+    states = [f"{name}: {text}" for name, text in state_texts(subject["state"]).items()]
+    for line in (subject_line(subject), *states):
+        console.print(Text(line), soft_wrap=True)
     console.print(results_table(records))
     console.print(summary_line(records))
     if any(record["verdict"] in (Verdict.FAILS, Verdict.UNDECIDED) for record in records):

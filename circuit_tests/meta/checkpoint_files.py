@@ -21,7 +21,7 @@ from aa_core.training.config import TrainConfig
 
 TASK = TaskConfig(modulus=7, n_variables=5, max_assignments=2, n_ctx=8)
 MODEL = ModelConfig(d_model=16, d_head=8, d_mlp=32)
-SPLIT = SplitConfig(0.6, 0.5, never_left="e", never_right="b", seed=3)
+SPLIT = SplitConfig(0.6, two_variable_frequency=0.5, never_left="e", never_right="b", seed=3)
 
 
 def small_parameters(seed: int = 0, task: TaskConfig = TASK, model: ModelConfig = MODEL) -> dict[str, Tensor]:

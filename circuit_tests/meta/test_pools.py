@@ -193,7 +193,7 @@ def test_full_prefixes_depend_on_kind_and_seed_alone() -> None:
 def test_full_prefixes_that_cannot_be_distinct_are_refused() -> None:
     with pytest.raises(InputError, match=r"modulus is 2, expected at least max_assignments \+ 2 \(4\)"):
         full_prefix_sequences(TINY, Kind.ZERO, 1, seed=0)
-    one_pair = (Split(SMALL.task, SplitConfig(0.03, 1.0, "", "", seed)) for seed in range(100))
+    one_pair = (Split(SMALL.task, SplitConfig(0.03, never_left="", never_right="", seed=seed)) for seed in range(100))
     only_equal = next(split for split in one_pair if split.seen.trace())
     with pytest.raises(InputError, match="no training pair has two different values"):
         full_prefix_sequences(only_equal, Kind.ZERO, 1, seed=0)

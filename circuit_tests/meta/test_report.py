@@ -16,19 +16,25 @@ import pytest
 from rich.console import Console
 
 from aa_core.checkpoints import load_subject, save_checkpoint, weights_sha256
+from aa_core.circuits.dynamics import TrajectorySubject
+from aa_core.circuits.state import Diagnosis, Evidence, State
+from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Claim, Criterion, Finding, Form, Result
 from aa_core.claims.expectations import Expectation
+from aa_core.claims.subjects import as_subject
 from aa_core.cli.main import main
-from aa_core.report.record import claim_record, json_report, subject_record
+from aa_core.report.record import claim_record, json_report, state_record, subject_record
 from aa_core.report.table import (
     STYLES,
     measured_text,
     pass_counts_table,
     print_results,
+    state_texts,
     subject_line,
     summary_line,
 )
 from aa_core.statistics import Measurement, Threshold, Verdict, at_least, at_most, exact, judge, share
+from aa_core.task.split import Split, SplitConfig
 from circuit_tests.meta.checkpoint_files import (
     SPLIT,
     TASK,
@@ -75,6 +81,11 @@ def loaded_json(text: str) -> Any:
         raise AssertionError(f"{constant} is not JSON")
 
     return json.loads(text, parse_constant=refuse)
+
+
+def record_of(path: Path, split: SplitConfig | None = None) -> dict[str, Any]:
+    loaded = load_subject(path, split)
+    return subject_record(loaded, as_subject(loaded))
 
 
 # Records
@@ -165,13 +176,14 @@ def test_json_is_subject_and_claims():
 def test_subject_of_a_checkpoint_of_ours(tmp_path: Path):
     path = tmp_path / "step_50.safetensors"
     save_checkpoint(path, small_parameters(), small_config(), 50)
-    record = subject_record(load_subject(path))
+    record = record_of(path)
     assert record == {
         "path": str(path),
         "hash": weights_sha256(small_parameters()),
         "format": "assign-and-add",
         "step": 50,
         "steps": None,
+        "state": state_record(Subject(small_parameters(), Split(TASK, SPLIT))),
         "task": dataclasses.asdict(TASK),
         "split_assumed": False,
         "split": dataclasses.asdict(SPLIT),
@@ -184,13 +196,34 @@ def test_subject_of_a_checkpoint_of_ours(tmp_path: Path):
 def test_subject_of_a_foreign_folder_is_its_last_checkpoint(tmp_path: Path):
     for seed, name in enumerate(("checkpoint_step_1.pth", "checkpoint_step_401.pth", "final.pth")):
         (tmp_path / name).write_bytes(torch_bytes(hooked_state_dict(small_parameters(seed))))
-    record = subject_record(load_subject(tmp_path, SPLIT))
-    last = subject_record(load_subject(tmp_path / "final.pth", SPLIT))
-    assert record == last | {"path": str(tmp_path), "steps": [1, 401, None]}
+    record, last = record_of(tmp_path, SPLIT), record_of(tmp_path / "final.pth", SPLIT)
+    state = last["state"] | {"first_steps": {"untrained": 1}}
+    assert record == last | {"path": str(tmp_path), "steps": [1, 401, None], "state": state}
     assert (last["format"], last["step"], last["steps"]) == ("hooked-transformer", None, None)
     assert last["config"] is None
     assert last["split"] == dataclasses.asdict(SPLIT)
     assert not last["split_assumed"]
+
+
+def test_state_of_a_folder_names_the_first_step_of_each(monkeypatch: pytest.MonkeyPatch):
+    evidence = (Evidence("share right", 0.25, at_least(0.5)), Evidence("spread", math.nan, at_least(0.2)))
+    found = [Diagnosis(state, evidence) for state in (State.UNTRAINED, State.ADDS, State.UNTRAINED, State.STUCK)]
+    monkeypatch.setattr("aa_core.report.record.diagnose_each", lambda judged: found)
+    record = state_record(
+        TrajectorySubject((0, 3, 7, 8), (Subject(small_parameters(), Split(TASK, SPLIT)),) * 4), [0, 3, 7, None]
+    )
+    assert loaded_json(json.dumps(record)) == {
+        "name": "stuck: variables collapsed",
+        "evidence": [
+            {"quantity": "share right", "measured": 0.25, "threshold": ">= 0.5", "met": False},
+            {"quantity": "spread", "measured": None, "threshold": ">= 0.2", "met": False},
+        ],
+        "first_steps": {"untrained": 0, "adds": 3, "stuck: variables collapsed": None},
+    }
+    assert state_texts(record) == {
+        "state": "stuck: variables collapsed (share right 0.25, not >= 0.5; spread undefined, not >= 0.2)",
+        "first steps": "untrained 0, adds 3, stuck: variables collapsed the last",
+    }
 
 
 # Table
@@ -200,7 +233,8 @@ def printed(*records: dict[str, Any], **subject: object) -> list[str]:
     base = {"path": "m.pth", "format": "ours", "step": 7, "steps": None, "hash": "0123456789abcdef"}
     split = {"train_fraction": 0.7, "seed": 42, "never_left": "kl", "never_right": ""}
     console = Console(width=200, file=io.StringIO(), highlight=False)
-    print_results(console, base | {"split": split, "split_assumed": False} | subject, records)
+    state = {"name": "adds", "evidence": [], "first_steps": None}
+    print_results(console, base | {"split": split, "split_assumed": False, "state": state} | subject, records)
     return [line.strip() for line in console.file.getvalue().splitlines()]  # pyright: ignore
 
 
@@ -280,7 +314,7 @@ def test_measured_text(measurement: Measurement, text: str):
 def test_subject_line(tmp_path: Path):
     for step in (0, 5):
         save_checkpoint(tmp_path / f"step_{step}.safetensors", small_parameters(), small_config(), step)
-    record = subject_record(load_subject(tmp_path))
+    record = record_of(tmp_path)
     end = f"weights {record['hash'][:12]}; split: f=0.6, seed 3, never left e, never right b"
     assert subject_line(record) == f"{tmp_path}: assign-and-add, 2 checkpoints, the last at step 5, {end}"
     record |= {"steps": None, "step": None, "split": record["split"] | {"never_left": ""}}
@@ -304,9 +338,10 @@ def test_verify_writes_what_it_prints(tmp_path: Path, capsys: pytest.CaptureFixt
         "qk-identity/z": "fails",
         "order/2-var-last": "skipped",
     }
-    assert report["subject"] == loaded_json(json.dumps(subject_record(load_subject(path))))
+    assert report["subject"] == loaded_json(json.dumps(record_of(path)))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == subject_line(report["subject"])
+    state = state_texts(report["subject"]["state"])["state"]
+    assert lines[:2] == [subject_line(report["subject"]), f"state: {state}"]
     assert lines[-2] == "1 fails, 1 skipped"
 
 

@@ -49,7 +49,7 @@ CLAIMS = [
 def record(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path = tmp_path_factory.mktemp("page") / "step_50.safetensors"
     save_checkpoint(path, small_parameters(), small_config(), 50)
-    return subject_record(load_subject(path))
+    return subject_record(load_subject(path), SUBJECT)
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +128,7 @@ def test_header_says_what_was_judged(record: dict[str, Any], bare: str):
     for part in (record["path"], "assign-and-add", "Step 50", record["hash"], split, *record["versions"].values()):
         assert part in text, f"{part!r} is missing"
     assert '"checkpoint_every"' in text, "no training config"
+    assert "State untrained (0-var, pairs of training" in text
 
 
 def test_header_of_foreign_folder(record: dict[str, Any]):
