@@ -1,0 +1,124 @@
+"""The rule that tells a regression from noise.
+
+A quantity has regressed, or improved, if its change is both
+
+- *significant*: the exact rank test of the new runs against the baseline's, corrected by Holm's method over all
+  quantities of its family, stays at or below half of the gate's error rate (the two families, headline quantities and
+  claims, share it); and
+- *of relevant size* (`RELEVANT`): the change of the median (of the mean for shares of seeds) is at least
+
+      share of seeds   0.25
+      accuracy         0.01
+      steps            15 % of the baseline's
+      measured value   25 % of the baseline's distance from the claim's threshold
+
+A change of relevant size with an uncorrected p-value of at most `SUSPECT` is *suspect*: reported, no alarm, a reason to
+train more seeds. Improvements are reported, no alarm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from aa_core.gate.quantities import Kind, Quantity, Samples
+from aa_core.gate.ranks import RankTest, adjusted, rank_test, testable
+
+RELEVANT = {Kind.SHARE: 0.25, Kind.ACCURACY: 0.01, Kind.STEPS: 0.15, Kind.MEASURED: 0.25}
+SUSPECT = 0.01
+
+
+class Change(StrEnum):
+    """What became of a quantity."""
+
+    REGRESSION = "regression"
+    IMPROVEMENT = "improvement"
+    SUSPECT = "suspect"
+    SAME = "same"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A quantity in the baseline and now.
+
+    Attributes:
+        quantity: the quantity.
+        before: its values in the baseline.
+        after: its values now.
+        test: the rank test.
+        adjusted_p: its p-value, corrected for all quantities of the family.
+        testable: whether such values could have been significant at all.
+        change: the verdict.
+    """
+
+    quantity: Quantity
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    test: RankTest
+    adjusted_p: float
+    testable: bool
+    change: Change
+
+    @property
+    def shift(self) -> float:
+        """Change of the centre, see `centre`."""
+        return shift(self.quantity, self.before, self.after)
+
+
+def centre(quantity: Quantity, values: Sequence[float]) -> float:
+    """Mean of a share of seeds, else the median."""
+    return float(np.mean(values) if quantity.kind is Kind.SHARE else np.median(values))
+
+
+def shift(quantity: Quantity, before: Sequence[float], after: Sequence[float]) -> float:
+    """Change of the centre; 0 where both are infinite."""
+    old, new = centre(quantity, before), centre(quantity, after)
+    return 0.0 if old == new else new - old
+
+
+def is_relevant(quantity: Quantity, before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether a change is of a size that matters."""
+    old, size = centre(quantity, before), abs(shift(quantity, before, after))
+    unit = 1.0
+    if quantity.kind is Kind.STEPS:
+        unit = old
+    elif quantity.threshold is not None:
+        unit = abs(old - quantity.threshold.bound)
+    return size > 0 and (math.isinf(size) or size >= RELEVANT[quantity.kind] * unit)
+
+
+def compare(before: Samples, after: Samples, alpha: float) -> list[Effect]:
+    """Compare every quantity that both have, in the baseline's order.
+
+    Args:
+        before: values of the baseline's runs.
+        after: values of the new runs.
+        alpha: probability of any false alarm.
+    """
+    effects: list[Effect] = []
+    for headline in (True, False):
+        family = [quantity for quantity in before if quantity.headline == headline and quantity in after]
+        tests = [rank_test(np.array(before[quantity]), np.array(after[quantity])) for quantity in family]
+        corrected = adjusted(tests, alpha / 2)
+        for quantity, test, p, could in zip(family, tests, corrected, testable(tests, alpha / 2), strict=True):
+            values = before[quantity], after[quantity]
+            change = _change(quantity, *values, p <= alpha / 2, test.p <= SUSPECT)
+            effects.append(Effect(quantity, *values, test, p, could, change))
+    return effects
+
+
+def _change(
+    quantity: Quantity, before: Sequence[float], after: Sequence[float], significant: bool, suspect: bool
+) -> Change:
+    if not (significant or suspect) or not is_relevant(quantity, before, after):
+        return Change.SAME
+    worse = (shift(quantity, before, after) < 0) == quantity.higher_is_better
+    if quantity.threshold is not None and worse and not quantity.threshold.accepts(centre(quantity, before)):
+        return Change.SAME  # a claim that did not hold has nothing to lose
+    if not significant:
+        return Change.SUSPECT
+    return Change.REGRESSION if worse else Change.IMPROVEMENT

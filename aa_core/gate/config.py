@@ -1,0 +1,34 @@
+"""What the gate trains and how it decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aa_core.errors import InputError
+
+
+@dataclass(frozen=True)
+class GateConfig:
+    """The gate's settings.
+
+    Attributes:
+        recipe: name of the training recipe.
+        seeds: seeds that a check trains, or finds in the run store.
+        baseline_seeds: seeds of a new baseline; 16 against 8 let a p-value be as small as 3e-6.
+        family_alpha: probability of any false alarm in one check, half of it for headline quantities, half for claims.
+        slowdown: factor by which a training step may slow down, measured against its own matrix products.
+
+    Raises:
+        InputError: there are too few seeds to tell anything.
+    """
+
+    recipe: str = "fast"
+    seeds: tuple[int, ...] = tuple(range(8))
+    baseline_seeds: tuple[int, ...] = tuple(range(16))
+    family_alpha: float = 0.01
+    slowdown: float = 1.5
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "baseline_seeds"):
+            if len(getattr(self, name)) < 2:
+                raise InputError(f"{name} of the gate are {getattr(self, name)}, expected at least two")
