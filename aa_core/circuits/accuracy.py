@@ -40,14 +40,20 @@ def held_out_zero_variable(subject: Subject, part: str = "all") -> Measurement:
 
     Args:
         subject: the model.
-        part: `all` pairs, the `diagonal` n + n, or the pairs `off-diagonal`.
+        part: `all` pairs, the `diagonal` n + n, the pairs `off-diagonal`, or those held out in `both-orders`, so that
+            n + m is not to be had from m + n.
     """
     pairs = subject.split.held_out_pairs
     if not len(pairs):
         return exact(float("nan"), note="the split holds out no pair")
     correct = subject.run(zero_variable_sequences(subject.task, pairs, subject.data.seed)).correct
     diagonal = pairs[:, 0] == pairs[:, 1]
-    chosen = {"all": np.ones_like(diagonal), "diagonal": diagonal, "off-diagonal": ~diagonal}[part]
+    chosen = {
+        "all": np.ones_like(diagonal),
+        "diagonal": diagonal,
+        "off-diagonal": ~diagonal,
+        "both-orders": ~subject.split.seen[pairs[:, 1], pairs[:, 0]],
+    }[part]
     wrong = pairs[chosen & ~correct]
     note = "wrong: " + ", ".join(f"{a}+{b}" for a, b in wrong[:8]) + (", ..." if len(wrong) > 8 else "")
     return share(correct[chosen], exhaustive=True, note=note if len(wrong) else "")

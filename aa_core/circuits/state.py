@@ -111,7 +111,7 @@ def _unrestricted(split: Split) -> Int[np.ndarray, " letters"]:
 
 def diagnose(subject: Subject) -> Diagnosis:
     """The state of a model. Works for every task and split; what these leave no room for is not asked."""
-    return _diagnose(subject.split, lambda measure, **arguments: measure(subject, **arguments).value)
+    return diagnosis(subject.split, lambda measure, **arguments: measure(subject, **arguments).value)
 
 
 def diagnose_each(trajectory: TrajectorySubject) -> tuple[Diagnosis, ...]:
@@ -120,7 +120,7 @@ def diagnose_each(trajectory: TrajectorySubject) -> tuple[Diagnosis, ...]:
     def at(index: int) -> Observe:
         return lambda measure, **arguments: float(trajectory.curve(measure, **arguments)[index])
 
-    return tuple(_diagnose(subject.split, at(index)) for index, subject in enumerate(trajectory.subjects))
+    return tuple(diagnosis(subject.split, at(index)) for index, subject in enumerate(trajectory.subjects))
 
 
 def first_steps(steps: Sequence[int | None], diagnoses: Sequence[Diagnosis]) -> dict[str, int | None]:
@@ -131,7 +131,8 @@ def first_steps(steps: Sequence[int | None], diagnoses: Sequence[Diagnosis]) -> 
     return first
 
 
-def _diagnose(split: Split, observe: Observe) -> Diagnosis:
+def diagnosis(split: Split, observe: Observe) -> Diagnosis:
+    """The state that measurements speak for, asked for one after the other until they decide."""
     ladder = _Ladder(observe)
     return Diagnosis(_state(split, ladder), tuple(ladder.evidence))
 
@@ -152,8 +153,8 @@ def _state(split: Split, ladder: _Ladder) -> State:
     chance = 1 / split.task.modulus
     if not ladder.reaches("0-var, pairs of training", _way(HALF, chance), seen_zero_variable):
         return State.UNTRAINED
-    if len(split.held_out_pairs) and not ladder.reaches(
-        "0-var, pairs held out", _way(HALF, chance), held_out_zero_variable
+    if (~split.seen & ~split.seen.T).any() and not ladder.reaches(
+        "0-var, pairs held out in both orders", _way(HALF, chance), held_out_zero_variable, part="both-orders"
     ):
         return State.MEMORISING
     kinds = _binding_kinds(split)
