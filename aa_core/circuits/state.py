@@ -9,7 +9,8 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from aa_core.circuits.accuracy import full_prefix_accuracy, held_out_zero_variable, pool_accuracy, seen_zero_variable
 from aa_core.circuits.dynamics import TrajectorySubject
@@ -95,15 +96,26 @@ def variable_spread(subject: Subject) -> Measurement:
     About 1.41 (the square root of 2) for unrelated images, 0 for equal ones. Over the letters that training puts on
     both sides; the others are told apart by where they stand, too.
     """
-    letters = _unrestricted(subject.split)
     _, _, v, o = attention_weights(subject.parameters, 0)
-    images = (subject.variable_embeddings()[letters].double() @ v.double() @ o.double()).numpy()
-    distances = np.linalg.norm(images[:, None] - images, axis=-1)
-    norm = max(float(np.linalg.norm(images, axis=1).mean()), np.finfo(float).tiny)
-    return exact(distances.sum() / (len(images) * (len(images) - 1)) / norm, len(images))
+    return _spread(_alike(subject) @ v.double() @ o.double())
 
 
-def _unrestricted(split: Split) -> Int[np.ndarray, " letters"]:
+def embedding_spread(subject: Subject) -> Measurement:
+    """As `variable_spread`, of the variable embeddings themselves."""
+    return _spread(_alike(subject))
+
+
+def _alike(subject: Subject) -> Float[Tensor, "letters d_model"]:
+    return subject.variable_embeddings()[unrestricted_letters(subject.split)].double()
+
+
+def _spread(vectors: Float[Tensor, "letters d_model"]) -> Measurement:
+    n, norm = len(vectors), max(float(vectors.norm(dim=1).mean()), np.finfo(float).tiny)
+    distances = (vectors[:, None] - vectors).norm(dim=2)
+    return exact(float(distances.sum()) / (n * (n - 1)) / norm, n)
+
+
+def unrestricted_letters(split: Split) -> Int[np.ndarray, " letters"]:
     """Letters allowed on both sides, or all where fewer than two are."""
     letters = np.intersect1d(split.allowed_variables(0), split.allowed_variables(1))
     return letters if len(letters) > 1 else np.arange(split.task.n_variables)

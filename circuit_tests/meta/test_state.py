@@ -98,7 +98,7 @@ def test_symmetries_change_no_state(fixture: TrajectorySubject, states: dict[Sta
 # Thresholds
 
 NAMES = ("seen", "held-out", "1L", "1R", "2-var", "spread", "1-var/restricted", "2-var/one-restricted")
-GOOD = dict.fromkeys(NAMES, 1.0)
+GOOD: dict[str, float] = {name: 1.0 for name in NAMES}
 BOUNDS = {  # the paper's sizes: guessing is right in 1 of 59, binding at random in 1 of 6 or of 15
     "seen": 0.508,
     "held-out": 0.508,
@@ -155,7 +155,7 @@ def test_a_model_that_composes_is_not_stuck_whatever_its_spread():
 
 
 def test_what_is_not_a_number_meets_no_threshold():
-    assert diagnosis(PAPER, observing(dict.fromkeys(NAMES, math.nan))).state == State.UNTRAINED
+    assert diagnosis(PAPER, observing(dict.fromkeys(GOOD, math.nan))).state == State.UNTRAINED
 
 
 # Other tasks
