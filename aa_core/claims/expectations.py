@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aa_core.errors import InputError
 from aa_core.files import read_bytes
+
+
+MODEL = re.compile(r"fixture|checkpoint|seed[0-9*?\[\]-]+")
+"""Names of models, and patterns of such names."""
 
 
 class Expectation(BaseModel):
@@ -54,9 +59,16 @@ class Expectations:
         return next((entry for entry in self.entries if entry.covers(claim, model)), None)
 
     def unmatched(self, judged: Iterable[tuple[str, str]]) -> list[Expectation]:
-        """Entries that cover none of the given (claim, model)."""
+        """Entries that cover none of the given (claim, model), unless for a model that could be judged another time."""
         judged = list(judged)
-        return [entry for entry in self.entries if not any(entry.covers(claim, model) for claim, model in judged)]
+        claims = {claim for claim, _ in judged}
+
+        def is_stale(entry: Expectation) -> bool:
+            if any(entry.covers(claim, model) for claim, model in judged):
+                return False
+            return not (MODEL.fullmatch(entry.model) and any(fnmatchcase(claim, entry.claim) for claim in claims))
+
+        return [entry for entry in self.entries if is_stale(entry)]
 
 
 def load_expectations(path: Path | None) -> Expectations:
