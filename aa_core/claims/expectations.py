@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from aa_core.errors import InputError
 from aa_core.files import read_bytes
 
-
 MODEL = re.compile(r"fixture|checkpoint|seed[0-9*?\[\]-]+")
 """Names of models, and patterns of such names."""
 
