@@ -26,7 +26,7 @@ from enum import StrEnum
 import numpy as np
 
 from aa_core.gate.quantities import Kind, Quantity, Samples
-from aa_core.gate.ranks import RankTest, adjusted, rank_test, testable
+from aa_core.gate.ranks import RankTest, adjusted, can_be_significant, rank_test
 
 RELEVANT = {Kind.SHARE: 0.25, Kind.ACCURACY: 0.01, Kind.STEPS: 0.15, Kind.MEASURED: 0.25}
 SUSPECT = 0.01
@@ -104,7 +104,9 @@ def compare(before: Samples, after: Samples, alpha: float) -> list[Effect]:
         family = [quantity for quantity in before if quantity.headline == headline and quantity in after]
         tests = [rank_test(np.array(before[quantity]), np.array(after[quantity])) for quantity in family]
         corrected = adjusted(tests, alpha / 2)
-        for quantity, test, p, could in zip(family, tests, corrected, testable(tests, alpha / 2), strict=True):
+        for quantity, test, p, could in zip(
+            family, tests, corrected, can_be_significant(tests, alpha / 2), strict=True
+        ):
             values = before[quantity], after[quantity]
             change = _change(quantity, *values, p <= alpha / 2, test.p <= SUSPECT)
             effects.append(Effect(quantity, *values, test, p, could, change))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,24 +36,28 @@ def rank_test(a: Float[np.ndarray, " m"], b: Float[np.ndarray, " n"]) -> RankTes
     if not len(a) or not len(b) or np.isnan([*a, *b]).any():
         raise ValueError("expected two samples without nan")
     ranks = np.rint(2 * stats.rankdata([*a, *b])).astype(np.int64)  # twice the rank, an integer in spite of ties
-    n = len(b)
-    ways = np.zeros((n + 1, int(np.sort(ranks)[-n:].sum()) + 1))  # [k, s]: ways to choose k of the ranks with sum s
-    ways[0, 0] = 1
-    for rank in ranks.tolist():
-        for k in range(n, 0, -1):
-            ways[k, rank:] += ways[k - 1, : ways.shape[1] - rank]
+    ways = _ways(tuple(np.sort(ranks).tolist()), len(b))
     # Distance from the mean, times the number of values to stay an integer.
-    distance = np.abs(len(ranks) * np.arange(ways.shape[1]) - n * ranks.sum())
-    observed = abs(len(ranks) * int(ranks[len(a) :].sum()) - n * int(ranks.sum()))
-    possible = ways[n] > 0
-    total = ways[n].sum()
+    distance = np.abs(len(ranks) * np.arange(len(ways)) - len(b) * ranks.sum())
+    observed = abs(len(ranks) * int(ranks[len(a) :].sum()) - len(b) * int(ranks.sum()))
     return RankTest(
-        float(ways[n][distance >= observed].sum() / total),
-        float(ways[n][distance >= distance[possible].max()].sum() / total),
+        float(ways[distance >= observed].sum() / ways.sum()),
+        float(ways[distance >= distance[ways > 0].max()].sum() / ways.sum()),
     )
 
 
-def testable(tests: Sequence[RankTest], alpha: float) -> list[bool]:
+@functools.lru_cache(maxsize=256)
+def _ways(ranks: tuple[int, ...], n: int) -> Float[np.ndarray, " sums"]:
+    """Ways to choose `n` of the ranks, by their sum; many quantities share the same ranks."""
+    ways = np.zeros((n + 1, sum(ranks[-n:]) + 1))
+    ways[0, 0] = 1
+    for rank in ranks:
+        for k in range(n, 0, -1):
+            ways[k, rank:] += ways[k - 1, : ways.shape[1] - rank]
+    return ways[n]
+
+
+def can_be_significant(tests: Sequence[RankTest], alpha: float) -> list[bool]:
     """Which tests could be significant at level alpha, corrected for their number, by Tarone's criterion.
 
     These are the largest family of at most k tests of which each could have a p-value of alpha / k. The pooled values
@@ -68,7 +73,7 @@ def adjusted(tests: Sequence[RankTest], alpha: float) -> list[float]:
 
     Rejecting those of at most alpha has a probability of at most alpha of any false rejection.
     """
-    family = np.flatnonzero(testable(tests, alpha))
+    family = np.flatnonzero(can_be_significant(tests, alpha))
     result = np.ones(len(tests))
     p = np.array([test.p for test in tests])[family]
     order = np.argsort(p)
