@@ -23,6 +23,9 @@ from aa_core.task.sampling import KINDS, Kind, operand_letters
 from aa_core.task.sequences import NO_VARIABLE
 from aa_core.task.split import Split
 
+Operands = tuple[str | None, str | None]
+"""The letters on the left and on the right, None for a constant."""
+
 Choose = Callable[[str, Sequence[Any]], Any]
 """From what is chosen, in a word or two, and the options, the simplest first, to one of them."""
 
@@ -62,7 +65,7 @@ class Region:
         return self.split.task
 
     @cached_property
-    def operands(self) -> dict[Kind, list[tuple[str | None, str | None]]]:
+    def operands(self) -> dict[Kind, list[Operands]]:
         """Operand letters by kind, for the kinds that have any."""
         names = {index: name for index, name in enumerate(self.task.variables)} | {NO_VARIABLE: None}
         numbers = (0, 1, 2) if self.restricted is None else (self.restricted,)

@@ -1,36 +1,79 @@
 """Properties of a model: how many layouts are answered right, and as before, after an exact transformation.
 
-A model that is right 99 % of the time breaks any "for all". So the sample is one of layouts: each is judged on all
-its pairs of operand values, exactly, and what has an interval is the share of layouts that reach a bound.
+A model that is right 99 % of the time breaks any "for all". So each layout is judged on all its pairs of operand
+values, exactly, and the layouts are the sample: what is tested is the share of them that reach a bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from aa_core.circuits.subject import Subject
 from aa_core.generalisation.drawing import Region, random_choices, random_layouts
 from aa_core.generalisation.layout import Layout
 from aa_core.generalisation.outcome import outcome
-from aa_core.generalisation.transformations import Transformation
-from aa_core.statistics import Measurement, share
+from aa_core.generalisation.transformations import TRANSFORMATIONS, Transformation
+from aa_core.statistics import Sequential, Threshold, at_least, sequential_share, shared_alpha
+
+BOUND = 0.9
+BOUND_OF_EQUAL_VALUES = 0.6
+SHARE = at_least(0.7)
+SHARE_OF_NEVER_SEEN = at_least(0.85)  # of four letters each is behind a quarter of the layouts: one is noticed
+LOOKS = (16, 32, 64, 128)
+
+# What 48 layouts of each transformation gave. Share of layouts with an accuracy, and with an agreement, of BOUND or
+# more, the least over the transformations but those that the next lines name: fixture 1.00, paper recipe seed 0 and
+# seed 2 1.00, fast recipe seed 0 1.00; the paper's own run .94 (final), 1.00 (16001 to 35001).
+#   position-never-seen     fixture 1.00, seed 0 .96, fast seed 0 .96; the paper's own run .96 to 1.00 from 16001 on,
+#                           and .71 at 14501, where it has not learned b on the right: there it must not hold.
+#   operand-values-equal    n + n is harder for all of them, so that it has a bound of its own: the worst layout is at
+#                           .76 (fixture), .71, .68 (seed 0, fast seed 0); the paper's own run .73 to .83.
+
+
+@dataclass(frozen=True)
+class Property:
+    """What a transformation must leave as it was.
+
+    Attributes:
+        transformation: what is changed.
+        quantity: the share of the pairs of operand values that are answered right after it (accuracy), or that are
+            answered as before (agreement).
+        bound: what the quantity of a layout must reach.
+        share: how many layouts must reach it.
+    """
+
+    transformation: Transformation
+    quantity: Literal["accuracy", "agreement"]
+    bound: float = BOUND
+    share: Threshold = SHARE
+
+    @property
+    def id(self) -> str:
+        """Such as `padding-moved-agreement`."""
+        return f"{self.transformation.name}-{self.quantity}"
+
+
+PROPERTIES: Sequence[Property] = tuple(
+    Property(
+        transformation,
+        quantity,
+        BOUND_OF_EQUAL_VALUES if name == "operand-values-equal" else BOUND,
+        SHARE_OF_NEVER_SEEN if name == "position-never-seen" else SHARE,
+    )
+    for name, transformation in TRANSFORMATIONS.items()
+    for quantity in ("accuracy", "agreement")
+)
+ALPHA = shared_alpha(len(PROPERTIES))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A layout before and after a transformation.
-
-    Attributes:
-        before: the layout.
-        after: what it became.
-        accuracy: share of the pairs of operand values that are answered right after it.
-        agreement: share of the pairs of operand values that are answered as before.
-    """
+    """A layout before and after a transformation, and the two quantities of a property."""
 
     before: Layout
     after: Layout
@@ -38,21 +81,60 @@ class Comparison:
     agreement: float
 
 
-def transformed(subject: Subject, transformation: Transformation, n: int) -> list[Comparison]:
-    """`n` independent layouts of the training law, each compared with what a transformation makes of it.
+@dataclass(frozen=True)
+class Judged:
+    """A property as it was judged.
 
-    All transformations that apply to a layout share it.
+    Attributes:
+        property: the property.
+        found: the share of layouts that reach the bound, and the verdict.
+        worst: the layout with the least.
     """
-    return [_compared(subject, transformation, *case) for case in islice(_cases(subject, transformation), n)]
+
+    property: Property
+    found: Sequential
+    worst: Comparison
+
+    def text(self, subject: Subject) -> str:
+        """The finding in a few lines."""
+        share, (low, high) = self.found.measurement, self.found.interval
+        before, after = (layout.text(subject.task) for layout in (self.worst.before, self.worst.after))
+        return (
+            f"{self.found.verdict}: {self.property.transformation.statement} ({self.property.id})\n"
+            f"  layouts with {self.property.quantity} >= {self.property.bound}: {share.count}/{share.n} "
+            f"[{low:.3f}, {high:.3f}], expected {self.property.share}\n"
+            f"  worst: {getattr(self.worst, self.property.quantity):.3f} in {after}  (before: {before})"
+        )
 
 
-def _cases(subject: Subject, transformation: Transformation) -> Iterator[tuple[Layout, Layout]]:
+def judge_property(subject: Subject, prop: Property, alpha: float = ALPHA, looks: Sequence[int] = LOOKS) -> Judged:
+    """Judge a property on independent layouts of the training law; all properties share them as far as they apply.
+
+    Args:
+        subject: the model.
+        prop: the property.
+        alpha: error rate of the verdict.
+        looks: numbers of layouts after which a verdict is tried.
+    """
+    cases = comparisons(subject, prop.transformation)
+    seen: list[Comparison] = []
+
+    def draw(start: int, stop: int) -> np.ndarray:
+        seen.extend(islice(cases, stop - start))
+        return np.array([getattr(case, prop.quantity) >= prop.bound for case in seen[start:stop]])
+
+    found = sequential_share(draw, prop.share, alpha, looks)
+    return Judged(prop, found, min(seen, key=lambda case: getattr(case, prop.quantity)))
+
+
+def comparisons(subject: Subject, transformation: Transformation) -> Iterator[Comparison]:
+    """Layouts of the training law and what a transformation makes of them, without end."""
     split, seed = subject.split, subject.data.seed
     choose = random_choices(seed, 4001)
     for before in random_layouts(Region(split, restricted=0), seed):
         after = transformation.apply(split, before, choose)
         if after is not None:
-            yield before, after
+            yield _compared(subject, transformation, before, after)
 
 
 def _compared(subject: Subject, transformation: Transformation, before: Layout, after: Layout) -> Comparison:
@@ -65,11 +147,3 @@ def _compared(subject: Subject, transformation: Transformation, before: Layout, 
         accuracy=float(new.correct[tuple(pairs_after.T)].mean()),
         agreement=float((answers[0] == answers[1]).mean()),
     )
-
-
-def share_reaching(subject: Subject, comparisons: list[Comparison], quantity: str, bound: float) -> Measurement:
-    """Share of layouts whose `accuracy` or `agreement` is at least `bound`; the note names the worst."""
-    values: Float[np.ndarray, " n"] = np.array([getattr(comparison, quantity) for comparison in comparisons])
-    worst = comparisons[int(values.argmin())]
-    texts = (layout.text(subject.task) for layout in (worst.before, worst.after))
-    return share(values >= bound, note=f"worst {quantity} {values.min():.3f}: " + "  ->  ".join(texts))

@@ -50,8 +50,7 @@ def problems(
     Raises:
         InputError: there is no such sequence, or the split is missing or of another task.
     """
-    region = _region(task, split, kinds, restricted, held_out, left, right)
-    return _problems(region)
+    return problems_in(_region(task, split, kinds, restricted, held_out, left, right))
 
 
 def layouts(
@@ -78,7 +77,7 @@ def layouts(
     Raises:
         InputError: see `problems`.
     """
-    return _layouts(_region(task, split, kinds, restricted, None, left, right), open_values)
+    return layouts_in(_region(task, split, kinds, restricted, None, left, right), open_values=open_values)
 
 
 def _region(
@@ -104,10 +103,12 @@ def _drawn_by(draw: st.DrawFn) -> Choose:
 
 
 @st.composite
-def _problems(draw: st.DrawFn, region: Region) -> Problem:
+def problems_in(draw: st.DrawFn, region: Region) -> Problem:
+    """`problems` of a region."""
     return draw_problem(region, _drawn_by(draw))
 
 
 @st.composite
-def _layouts(draw: st.DrawFn, region: Region, open_values: bool) -> Layout:
+def layouts_in(draw: st.DrawFn, region: Region, *, open_values: bool = False) -> Layout:
+    """`layouts` of a region."""
     return draw_layout(region, _drawn_by(draw), open_values=open_values)

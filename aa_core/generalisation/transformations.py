@@ -59,7 +59,7 @@ class Transformation:
     def apply(self, split: Split, layout: Layout, choose: Choose) -> Layout | None:
         """The changed layout; None where there is nothing to change, or letters would stand on the wrong side."""
         changed = self.change(split, layout, choose)
-        if changed is None or changed == layout and self.pairs is _all_pairs:
+        if changed is None or (changed == layout and self.pairs is _all_pairs):
             return None
         return changed if bool(n_restricted(split, changed)) == self.restricted else None
 

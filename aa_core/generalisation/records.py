@@ -1,0 +1,160 @@
+"""What a search found, as plain data: what `aa search --json` writes and `--replay` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from aa_core.circuits.subject import Subject
+from aa_core.errors import InputError
+from aa_core.files import read_bytes
+from aa_core.generalisation.drawing import Region
+from aa_core.generalisation.layout import Layout, parse_layout
+from aa_core.generalisation.outcome import answered
+from aa_core.generalisation.search import Score, score
+from aa_core.task.problems import Problem, parse_problem, sequences_from_problems
+from aa_core.task.sampling import Kind
+from aa_core.task.split import Split
+
+ROUNDED = 1.5  # answers that may differ, since a margin near 0 can fall to either side of it on another processor
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LayoutRecord(_Record):
+    """A layout, and the share of the pairs of operand values that are answered right."""
+
+    text: str
+    accuracy: float
+
+
+class SequenceRecord(_Record):
+    """A sequence, the right answer and the model's."""
+
+    text: str
+    answer: int
+    model: int
+
+
+class KindRecord(_Record):
+    """What was found in one kind of sequence.
+
+    Attributes:
+        kind: the kind.
+        random: the worst of the layouts that were drawn at random.
+        target: the worst of those that Hypothesis tried, among sequences with the letters that fail most.
+        worst: the worst of all, after small steps.
+        smallest: the smallest sequence found wrong, with the letters of the worst layout; None without one.
+    """
+
+    kind: Kind
+    random: LayoutRecord
+    target: LayoutRecord
+    worst: LayoutRecord
+    smallest: SequenceRecord | None
+
+
+class CauseRecord(_Record):
+    """What fails, the median accuracy there, and the smallest sequence found wrong."""
+
+    text: str
+    accuracy: float
+    smallest: SequenceRecord | None
+
+
+class LettersRecord(_Record):
+    """Accuracy with given operand letters, None for a constant."""
+
+    left: str | None
+    right: str | None
+    accuracy: float
+
+
+class SearchRecord(_Record):
+    """A search.
+
+    Attributes:
+        subject: what was searched.
+        restricted: see `Region`.
+        held_out: see `Region`.
+        budget: layouts tried at random, by target and by steps, each, for each kind.
+        search_seed: seed of the search.
+        letters: accuracy by operand letters.
+        causes: what fails.
+        kinds: what was found in each kind.
+    """
+
+    subject: dict[str, Any]
+    restricted: int | None
+    held_out: bool | None
+    budget: int
+    search_seed: int
+    letters: tuple[LettersRecord, ...]
+    causes: tuple[CauseRecord, ...]
+    kinds: tuple[KindRecord, ...]
+
+    def region(self, split: Split) -> Region:
+        """The region that was searched, under a split."""
+        kinds = tuple(record.kind for record in self.kinds)
+        return Region(split, kinds, self.restricted, self.held_out)
+
+    @property
+    def sequences(self) -> list[SequenceRecord]:
+        """All sequences found wrong, each once."""
+        found = [record.smallest for record in (*self.causes, *self.kinds)]
+        return list(dict.fromkeys(sequence for sequence in found if sequence is not None))
+
+
+def layout_record(subject: Subject, found: tuple[Score, Layout]) -> LayoutRecord:
+    """A layout with its score."""
+    return LayoutRecord(text=found[1].text(subject.task), accuracy=found[0].accuracy)
+
+
+def sequence_record(subject: Subject, problem: Problem) -> SequenceRecord:
+    """A sequence with the model's answer to it."""
+    answers, _ = answered(subject, sequences_from_problems(subject.task, [problem]))
+    return SequenceRecord(text=problem.text(subject.task), answer=problem.answer(subject.task), model=int(answers[0]))
+
+
+def load_search(path: Path) -> SearchRecord:
+    """Read what `aa search --json` wrote.
+
+    Raises:
+        InputError: the file cannot be read, or is something else.
+    """
+    try:
+        return SearchRecord.model_validate_json(read_bytes(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise InputError(f"{path} is not a file of aa search --json: {where}: {first['msg']}") from error
+
+
+class Replayed(NamedTuple):
+    """A finding judged again: a line that says how it went, and whether it went as recorded."""
+
+    text: str
+    same: bool
+
+
+def replayed(record: SearchRecord, subject: Subject) -> Iterator[Replayed]:
+    """Every layout and sequence of a record judged again, on any model of the same task.
+
+    Raises:
+        InputError: a layout or a sequence is not of the model's task.
+    """
+    region = record.region(subject.split)
+    for kind in record.kinds:
+        for found in (kind.random, kind.target, kind.worst):
+            now = score(subject, region, parse_layout(subject.task, found.text)).accuracy
+            same = abs(now - found.accuracy) * len(region.pairs) <= ROUNDED
+            yield Replayed(f"{found.accuracy:.4f} then, {now:.4f} now: {found.text}", same)
+    for sequence in record.sequences:
+        now = sequence_record(subject, parse_problem(subject.task, sequence.text))
+        answers = f"model {sequence.model} then, {now.model} now, true {now.answer}"
+        yield Replayed(f"{answers}: {sequence.text}", now == sequence)
