@@ -23,6 +23,7 @@ from aa_core.runs import Run
 from aa_core.runs.key import config_json
 from aa_core.statistics import Verdict
 from aa_core.task.sampling import KINDS, POOLS
+from aa_core.training.config import TrainConfig
 from aa_core.training.loop import Row
 
 PHASES = (
@@ -94,7 +95,7 @@ def run_record(run: Run, *, judge: bool = True) -> RunRecord:
     checkpoint = load_checkpoint(run.final_path)
     subject = Subject(checkpoint.parameters, checkpoint.split)
     return RunRecord(
-        config=json.loads(config_json(run.config)),
+        config=plain_config(run.config),
         run=run.folder.name,
         code=run.manifest.code,
         seconds=run.manifest.seconds,
@@ -104,6 +105,11 @@ def run_record(run: Run, *, judge: bool = True) -> RunRecord:
         state=diagnose(subject).state,
         claims=judged_claims(run) if judge else None,
     )
+
+
+def plain_config(config: TrainConfig) -> dict[str, Any]:
+    """A config as the plain data that records and files hold."""
+    return json.loads(config_json(config))
 
 
 def phases(rows: Sequence[Row]) -> dict[str, int | None]:

@@ -1,0 +1,168 @@
+"""`aa sweep`: train every point of a grid of configs, here or on a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from aa_core.cli.options import path
+from aa_core.errors import InputError
+
+if TYPE_CHECKING:
+    from aa_core.sweeps.grid import Axis
+    from aa_core.sweeps.record import RunRecord
+    from aa_core.sweeps.results import SweepResults
+    from aa_core.training.config import TrainConfig
+
+MOST_JOBS = 1024
+
+EPILOG = """\
+examples:
+  aa sweep f --points 10 --seeds 0-1 --recipe fast --output f.json
+  aa sweep r                              20 frequencies of 2-variable sequences
+  aa sweep f=0.1,0.3 r=0.05:0.95:10       a grid: every combination
+  aa sweep learning_rate=1e-3,2e-3 seed=0-3 split.never_left=kl,
+
+f is split.train_fraction, the share of pairs in training: 0.06 to 0.99 with r = 1.
+r is split.two_variable_frequency: kinds are drawn with weights 12 : 10 : 10 : 10 r (0-var, 1L, 1R, 2-var), so that
+10 r / (32 + 10 r) of all sequences have two variables: 0.01 to 0.99 with f = 0.7.
+
+exit code: 0 every point has a record, 1 one failed (its reason is in the output), 2 bad input
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "sweep",
+        help="train a grid of configs, here or on a cluster; goes on with what was interrupted",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "axes", nargs="*", metavar="AXIS", help="f, r or FIELD=VALUES; VALUES: 1,2 or FIRST:LAST:N, for a seed 0-3"
+    )
+    parser.add_argument("--recipe", default="paper", metavar="NAME", help="training recipe: paper (default) or fast")
+    parser.add_argument("--points", type=int, metavar="N", help="values of f and r where none are given (20)")
+    parser.add_argument("--seeds", metavar="SEEDS", help="repeat with these seeds: 0-4, 0,2,5-7, all")
+    parser.add_argument("--output", type=path, metavar="FILE", help="write results to FILE (JSON) as points finish")
+    parser.add_argument("--csv", type=path, metavar="FILE", help="write a table to FILE, a line a run")
+    parser.add_argument(
+        "--judge", action=argparse.BooleanOptionalAction, default=False, help="judge every claim on every run (no)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time on this machine (default: all cores)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of PyTorch in each (default 1)")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="run on the Dask cluster of this scheduler instead")
+    parser.add_argument(
+        "--cache", type=path, metavar="DIR", help="where runs are kept (default: the $AA_CACHE of each worker)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do every point that is not in the output yet."""
+    from aa_core.cli.progress import bar
+    from aa_core.files import check_writable, write_atomically
+    from aa_core.sweeps.execution import run_points
+    from aa_core.sweeps.grid import grid
+    from aa_core.sweeps.point import Failure, Work
+    from aa_core.sweeps.record import plain_config
+    from aa_core.sweeps.results import SweepResults, csv_table, resumed, save_results, sweep_manifest, with_points
+
+    _check(options)
+    base, axes = _base(options), _axes(options)
+    configs = grid(base, axes)
+    order = [plain_config(config) for config in configs]
+    for output in filter(None, (options.output, options.csv)):
+        check_writable(output)
+    manifest = sweep_manifest(_command(options), base, axes)
+    results = SweepResults(manifest)
+    if options.output is not None:
+        results = resumed(options.output, manifest, order, judge=options.judge)
+        save_results(options.output, results)
+    done = [record.config for record in results.records]
+    waiting = [config for config, plain in zip(configs, order, strict=True) if plain not in done]
+    work = Work(judge=options.judge, threads=options.threads, cache=options.cache)
+    points = run_points(waiting, work, jobs=options.jobs, scheduler=options.scheduler)
+    for point in bar(points, len(waiting), "points"):
+        results = with_points(results, order, [point])
+        if options.output is not None:
+            save_results(options.output, results)
+        if isinstance(point, Failure):
+            print(f"aa: {_point_name(point.config, axes)} failed: {point.reason}", file=sys.stderr)
+    if options.csv is not None:
+        write_atomically(options.csv, csv_table(results).encode())
+    _print(results)
+    return 1 if results.failures else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    from aa_core.cli.options import MOST_THREADS
+
+    if not options.axes and options.seeds is None:
+        raise InputError("nothing to sweep: expected f, r or FIELD=VALUES, such as learning_rate=1e-3,2e-3")
+    if options.points is not None and not {"f", "r"} & set(options.axes):
+        raise InputError("--points is for f and r: give the number in FIELD=FIRST:LAST:N")
+    if not 1 <= options.threads <= MOST_THREADS:
+        raise InputError(f"--threads is {options.threads}, expected 1 to {MOST_THREADS}")
+    if options.jobs is not None and not 1 <= options.jobs <= MOST_JOBS:
+        raise InputError(f"--jobs is {options.jobs}, expected 1 to {MOST_JOBS}")
+    if options.jobs is not None and options.scheduler is not None:
+        raise InputError("--jobs is for this machine, and a cluster has as many as its workers: leave it out")
+    if options.output is not None and options.csv is not None and options.output.resolve() == options.csv.resolve():
+        raise InputError(f"--csv {options.csv} is what --output writes: choose another place")
+
+
+def _base(options: argparse.Namespace) -> TrainConfig:
+    from aa_core.training.recipes import RECIPES
+
+    if options.recipe not in RECIPES:
+        raise InputError(f"--recipe {options.recipe!r}: expected one of {', '.join(RECIPES)}")
+    return RECIPES[options.recipe]
+
+
+def _axes(options: argparse.Namespace) -> list[Axis]:
+    from aa_core.sweeps.grid import POINTS, parse_axis
+
+    texts = [*options.axes, *([f"seed={options.seeds}"] if options.seeds is not None else [])]
+    return [parse_axis(text, POINTS if options.points is None else options.points) for text in texts]
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command line that asks for the same points."""
+    given = {"--points": options.points, "--seeds": options.seeds, "--recipe": options.recipe}
+    named = [str(part) for name, value in given.items() if value is not None for part in (name, value)]
+    return shlex.join(["aa", "sweep", *options.axes, *named, *(["--judge"] if options.judge else [])])
+
+
+def _point_name(config: Any, axes: list[Axis]) -> str:
+    from aa_core.sweeps.grid import field_value
+
+    return ", ".join(f"{axis.field}={field_value(config, axis.field)}" for axis in axes)
+
+
+def _print(results: SweepResults) -> None:
+    """A table of the points: the axes, the state, and the accuracies that the paper's sweeps are about."""
+    from rich import box
+    from rich.table import Table
+
+    from aa_core.report.table import terminal
+    from aa_core.sweeps.curve import GENERALISES, SEEN
+    from aa_core.sweeps.grid import FRACTION, FREQUENCY, field_value
+
+    def _values(record: RunRecord, fields: list[str]) -> list[Any]:
+        return [field_value(record.config, field) for field in fields]
+
+    shown = {"0-var seen": SEEN, "0-var held-out": GENERALISES[FRACTION], "2-var new": GENERALISES[FREQUENCY]}
+    axes = [axis.field for axis in results.manifest.axes if len(axis.values) > 1]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in (*(field.removeprefix("split.") for field in axes), "state", *shown):
+        table.add_column(column, no_wrap=True)
+    for record in results.records:
+        values = [f"{value:g}" if isinstance(value, float) else str(value) for value in _values(record, axes)]
+        table.add_row(*values, record.state, *(f"{record.accuracy(*names):.3f}" for names in shown.values()))
+    console = terminal()
+    console.print(table)
+    console.print(f"{len(results.records)} points, {len(results.failures)} failed", highlight=False)
