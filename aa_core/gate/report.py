@@ -65,8 +65,8 @@ def print_result(console: Console, result: GateResult) -> None:
         rows = ((Text(effect.change, STYLES[effect.change]), *_cells(effect)) for effect in changed)
         console.print(_table(("", "quantity", "baseline", "now", "change", "p (corrected)"), rows))
     for line in (*result.failures, *result.notes, *([str(result.throughput)] if result.throughput else [])):
-        console.print(Text(line))
-    console.print(Text(summary_line(result), "green" if result.ok else "bold red"))
+        console.print(Text(line), soft_wrap=True)
+    console.print(Text(summary_line(result), "green" if result.ok else "bold red"), soft_wrap=True)
 
 
 def json_text(result: GateResult) -> str:
