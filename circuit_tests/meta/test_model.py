@@ -11,9 +11,10 @@ from torch import Tensor
 from transformer_lens.conversion_utils import convert_tl_checkpoint
 from transformer_lens.model_bridge import TransformerBridge
 
+from aa_core.gate.plain import plain_forward
 from aa_core.model.config import ModelConfig
 from aa_core.model.hooked import HookedAssignAndAdd
-from aa_core.model.parameters import Parameters, initial_parameters
+from aa_core.model.parameters import initial_parameters
 from aa_core.model.symbol_space import forward, loss, symbol_tables
 from aa_core.task.config import TaskConfig
 from circuit_tests.meta.checkpoint_files import bridge_config
@@ -50,23 +51,6 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
     return ((found - expected).norm() / expected.norm()).item()
 
 
-def plain_logits(parameters: Parameters, tokens: Tensor) -> Tensor:
-    """The model as the paper defines it, one query at a time, at the last position."""
-    x = parameters["embed.W_E"][tokens] + parameters["pos_embed.W_pos"]
-    for layer in (0, 1):
-        q, k, v = (torch.einsum("btd,de->bte", x, parameters[f"blocks.{layer}.attn.W_{part}"][0]) for part in "QKV")
-        written = []
-        for query in range(tokens.shape[1]):
-            scores = torch.einsum("be,bke->bk", q[:, query], k[:, : query + 1]) / q.shape[-1] ** 0.5
-            weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
-            z = torch.einsum("bk,bke->be", weights, v[:, : query + 1])
-            written.append(z @ parameters[f"blocks.{layer}.attn.W_O"][0])
-        x = x + torch.stack(written, dim=1)
-    x = x[:, -1]
-    hidden = (x @ parameters["blocks.1.mlp.W_in"]).clamp(min=0)
-    return (x + hidden @ parameters["blocks.1.mlp.W_out"]) @ parameters["unembed.W_U"]
-
-
 @pytest.mark.parametrize("size", SIZES)
 def test_activations_are_those_of_the_hooked_model(size: str):
     task, model = SIZES[size]
@@ -94,7 +78,7 @@ def test_activations_are_those_of_the_hooked_model(size: str):
 def test_logits_are_those_of_the_plain_forward(size: str):
     task, model = SIZES[size]
     parameters, (tokens, _) = weights(size), batch(task)
-    expected = plain_logits(parameters, tokens)
+    expected = plain_forward(parameters, tokens).logits
     assert relative_error(forward(symbol_tables(task, parameters), tokens).logits, expected) < 1e-6
     hooked = HookedAssignAndAdd(task, model, parameters).double()
     assert relative_error(hooked(tokens)[:, -1], expected) < 1e-6
