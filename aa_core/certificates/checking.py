@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from aa_core.certificates.catalogue import domain_of, exposure_of
+from aa_core.certificates.catalogue import DOMAINS, domain_of, exposure_of
 from aa_core.certificates.certificate import SEALS, Certificate, Least
 from aa_core.certificates.certification import (
     CHUNK_SIZE,
@@ -99,19 +99,19 @@ def _refusals(
     try:
         domain = domain_of(certificate.domain, certificate.parameters, checkpoint.split)
     except InputError as error:
-        yield Refusal("parameters", str(error))
+        yield Refusal("parameters" if certificate.domain in DOMAINS else "domain", str(error))
         return
     yield from _differences(
         ("parameters", certificate.parameters, domain.parameters),
         ("code_sha256", certificate.code_sha256, certificate_code_hash(domain)),
         ("size", certificate.size, domain.size),
-        ("claim", certificate.claim, claim_text(domain, certificate.errors)),
     )
     if not 1 <= certificate.chunk_size <= CHUNK_SIZE:
         yield Refusal("chunk_size", f"expected 1 to {CHUNK_SIZE}, not {certificate.chunk_size}")
     if certificate.failure_limit < 0:
         yield Refusal("failure_limit", f"expected at least 0, not {certificate.failure_limit}")
     yield from _inconsistencies(certificate, domain)
+    yield from _differences(("claim", certificate.claim, claim_text(domain, certificate.errors)))
     yield from _wrong_cases(certificate, domain, checkpoint)
     plan = Plan(certificate.chunk_size, certificate.failure_limit, how.jobs)
     if how.sample is None:

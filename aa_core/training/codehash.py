@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 START = "aa_core.training.optimisation"
 
 
-@functools.cache
 def training_code_hash(package: Path = PACKAGE) -> str:
     """Hash, 64 hexadecimal digits, of every module that the training step is made of.
 
@@ -22,7 +20,8 @@ def training_code_hash(package: Path = PACKAGE) -> str:
     return code_hash((START,), package)
 
 
-def code_hash(starts: Iterable[str], package: Path = PACKAGE) -> str:
+@functools.cache
+def code_hash(starts: tuple[str, ...], package: Path = PACKAGE) -> str:
     """Hash, 64 hexadecimal digits, of some modules and all that they import of their package.
 
     Args:
