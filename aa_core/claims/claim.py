@@ -23,6 +23,7 @@ class Scope(StrEnum):
 
     CHECKPOINT = "checkpoint"
     TRAJECTORY = "trajectory"
+    SWEEP = "sweep"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Criterion:
 
     Attributes:
         quantity: what is measured, in words.
-        measure: from a `Subject` (checkpoint scope) or a `TrajectorySubject` to the value.
+        measure: from a `Subject` (checkpoint scope), a `TrajectorySubject` or a `SweepSubject` to the value.
         threshold: what the value must satisfy.
     """
 
