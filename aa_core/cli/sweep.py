@@ -30,6 +30,7 @@ r is split.two_variable_frequency: kinds are drawn with weights 12 : 10 : 10 : 1
 10 r / (32 + 10 r) of all sequences have two variables: 0.01 to 0.99 with f = 0.7.
 
 exit code: 0 every point has a record, 1 one failed (its reason is in the output), 2 bad input
+with --verify: 0 all claims about the sweeps hold, 1 one fails, 2 bad input, 3 one is undecided
 """
 
 
@@ -58,6 +59,16 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--cache", type=path, metavar="DIR", help="where runs are kept (default: the $AA_CACHE of each worker)"
     )
+    parser.add_argument(
+        "--verify",
+        type=path,
+        nargs="+",
+        metavar="FILE",
+        help="train nothing: judge the claims about f and r on outputs",
+    )
+    parser.add_argument(
+        "--markdown", type=path, metavar="FILE", help="with --verify, write a page with figures to FILE"
+    )
     parser.set_defaults(run=run)
 
 
@@ -71,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.sweeps.record import plain_config
     from aa_core.sweeps.results import SweepResults, csv_table, resumed, save_results, sweep_manifest, with_points
 
+    if options.verify is not None:
+        return _verify(options)
     _check(options)
     base, axes = _base(options), _axes(options)
     configs = grid(base, axes)
@@ -98,9 +111,37 @@ def run(options: argparse.Namespace) -> int:
     return 1 if results.failures else 0
 
 
+def _verify(options: argparse.Namespace) -> int:
+    """Judge the claims about each results file, print them, write the page."""
+    from aa_core.cli.verify import exit_code
+    from aa_core.report.record import claim_record
+    from aa_core.report.table import results_table, summary_line, terminal
+    from aa_core.sweeps.claims import verify_sweep
+    from aa_core.sweeps.curve import curve
+    from aa_core.sweeps.results import load_results
+
+    if options.axes or options.seeds is not None or options.output is not None:
+        raise InputError("--verify judges results that are there: leave AXIS, --seeds and --output out")
+    console, judged = terminal(), []
+    for file in options.verify:
+        results = verify_sweep(curve(load_results(file)))
+        records = [claim_record(result) for result in results]
+        console.print(str(file), markup=False)
+        console.print(results_table(records))
+        console.print(summary_line(records))
+        judged += results
+    if options.markdown is not None:
+        from aa_core.report.sweeps_page import write_sweeps_page
+
+        write_sweeps_page(options.verify, options.markdown)
+    return exit_code(judged)
+
+
 def _check(options: argparse.Namespace) -> None:
     from aa_core.cli.options import MOST_THREADS
 
+    if options.markdown is not None:
+        raise InputError("--markdown goes with --verify FILE")
     if not options.axes and options.seeds is None:
         raise InputError("nothing to sweep: expected f, r or FIELD=VALUES, such as learning_rate=1e-3,2e-3")
     if options.points is not None and not {"f", "r"} & set(options.axes):
