@@ -19,6 +19,7 @@ from aa_core.task.split import Split, SplitConfig
 TASK = TaskConfig(modulus=5, n_variables=3, max_assignments=2, n_ctx=10)
 SPLIT = Split(TASK, SplitConfig(never_left="c", never_right="a"))
 WIDE = TaskConfig(modulus=5, n_variables=5, max_assignments=3, n_ctx=12)
+WIDE_SPLIT = Split(WIDE, SplitConfig(never_left="d", never_right="a"))
 SEQUENCE = "_ a=3, _ e=1, c=4, a+2=?"
 CONSTANTS = range(TASK.modulus)
 
@@ -70,8 +71,8 @@ CASES = {
     "a prefix with PADs": (domain_of("0-var", {"prefix": "_ b=3, _ _ _"}, SPLIT), sums("_ b=3, _ _ _ ", None)),
     "one variable": (domain_of("1-var-one-assignment", {}, SPLIT), one_variable()),
     "two variables": (domain_of("2-var-two-assignments", {}, SPLIT), two_variables()),
-    "distractors": (domain_of("distractor-changes", {"sequence": SEQUENCE}, Split(WIDE, SplitConfig(never_left="d", never_right="a"))), distractor_changes()),
-}  # fmt: skip
+    "distractors": (domain_of("distractor-changes", {"sequence": SEQUENCE}, WIDE_SPLIT), distractor_changes()),
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -96,7 +97,7 @@ def test_a_sequence_is_a_function_of_its_index_alone(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_parameters_define_the_domain(case: str) -> None:
     domain, _ = CASES[case]
-    split = SPLIT if domain.task == TASK else Split(WIDE, SplitConfig(never_left="d", never_right="a"))
+    split = SPLIT if domain.task == TASK else WIDE_SPLIT
     again = domain_of(domain.name, domain.parameters, split)
     assert again.parameters == domain.parameters
     indices = np.arange(domain.size)
