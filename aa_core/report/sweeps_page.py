@@ -42,8 +42,8 @@ TITLES = {
         "r",
         "The frequency of sequences with two variables",
         "Kinds are drawn with weights 12 : 10 : 10 : 10 r (0-var, 1L, 1R, 2-var), so 10 r / (32 + 10 r) of all "
-        "sequences have two variables. Accuracy is that on the three pools of 2-var sums that training never shows, together: "
-        "held-out pairs, one letter, or both, where training never puts them.",
+        "sequences have two variables. Accuracy is that on the three pools of 2-var sums that training never "
+        "shows, together: held-out pairs, one letter, or both, where training never puts them.",
     ),
 }
 MARKS = {"holds": "holds", "fails": "**fails**", "undecided": "undecided", "skipped": "skipped"}
