@@ -144,7 +144,7 @@ def test_double_precision_decides_what_rounding_could(checkpoint: Checkpoint, do
     often = int(given.bincount().argmax())
     parameters = {name: weight.clone() for name, weight in checkpoint.parameters.items()}
     unembed = parameters["unembed.W_U"]
-    twin = unembed[:, often] * (1 + 2.0**-23 * torch.arange(len(unembed)).remainder(3))
+    twin = unembed[:, often] * (1 + 2.0**-22 * torch.arange(len(unembed)).remainder(3))
     unembed[:, (often + 1) % TASK.modulus] = twin
     model = model_tables(domain.task, parameters)
     judged, exactly = judge(model, tokens, answers), judge(model._replace(single=model.double), tokens, answers)
