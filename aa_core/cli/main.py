@@ -13,7 +13,21 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from aa_core.cli import ask, certify, claims, controls, fixture, gate, respread, results, search, seeds, sweep, train, verify
+from aa_core.cli import (
+    ask,
+    certify,
+    claims,
+    controls,
+    fixture,
+    gate,
+    respread,
+    results,
+    search,
+    seeds,
+    sweep,
+    train,
+    verify,
+)
 from aa_core.errors import InputError
 
 BAD_INPUT = 2
@@ -33,7 +47,21 @@ def parser() -> argparse.ArgumentParser:
         description="Train assign-and-add transformers and check the claims about their circuit.",
     )
     commands = main_parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (train, verify, ask, certify, claims, controls, results, fixture, gate, search, sweep, seeds, respread):
+    for command in (
+        train,
+        verify,
+        ask,
+        certify,
+        claims,
+        controls,
+        results,
+        fixture,
+        gate,
+        search,
+        sweep,
+        seeds,
+        respread,
+    ):
         command.add_parser(commands)
     return main_parser
 
