@@ -177,7 +177,7 @@ def _simulate(gate: GateConfig, baseline: Baseline) -> int:
     from aa_core.report.table import terminal
 
     console = terminal()
-    comparisons = simulate(baseline.records, len(gate.seeds), SIMULATIONS, gate.family_alpha)
+    comparisons = simulate(baseline.records, len(gate.seeds), SIMULATIONS, gate.alpha)
     for comparison in comparisons:
         seeds = ", ".join(str(baseline.records[place].config["seed"]) for place in comparison.new)
         for effect in comparison.alarms:

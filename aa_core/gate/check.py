@@ -11,7 +11,7 @@ from aa_core.errors import InputError
 from aa_core.gate.baseline import Acceptance, Baseline
 from aa_core.gate.comparison import Effect, compare
 from aa_core.gate.config import GateConfig
-from aa_core.gate.quantities import samples
+from aa_core.gate.quantities import Family, samples
 from aa_core.sweeps.execution import run_points
 from aa_core.sweeps.point import Failure, Work
 from aa_core.sweeps.record import RunRecord
@@ -73,7 +73,7 @@ def effects(gate: GateConfig, baseline: Baseline, records: Sequence[RunRecord]) 
     """Runs against the baseline's; none where fewer than two seeds gave a run."""
     if len(records) < 2:
         return []
-    return compare(samples(baseline.records), samples(records), gate.family_alpha)
+    return compare(samples(baseline.records), samples(records), gate.alpha)
 
 
 def notes(baseline: Baseline, records: Sequence[RunRecord], found: Sequence[Effect]) -> list[str]:
@@ -90,8 +90,8 @@ def notes(baseline: Baseline, records: Sequence[RunRecord], found: Sequence[Effe
     lines.append(f"{sum(_figures(record) in known for record in records)} of {len(records)} runs are in the baseline")
     gone = set(before.claims or {}) - set(now.claims or {})
     lines += [f"no longer judged: {', '.join(sorted(gone))}"] if gone else []
-    for headline, name in ((True, "headline quantities"), (False, "values and verdicts of claims")):
-        family = [effect for effect in found if effect.quantity.headline == headline]
+    for name in (Family.HEADLINE, Family.CLAIMS):
+        family = [effect for effect in found if effect.quantity.family is name]
         could = sum(effect.testable for effect in family)
         sizes = f"{len(baseline.records)} seeds against {len(records)}"
         lines.append(f"{could} of {len(family)} {name} could have raised an alarm, with {sizes}")

@@ -2,9 +2,8 @@
 
 A quantity has regressed, or improved, if its change is both
 
-- *significant*: the exact rank test of the new runs against the baseline's, corrected by Holm's method over all
-  quantities of its family, stays at or below half of the gate's error rate (the two families, headline quantities and
-  claims, share it); and
+- *significant*: the p-value of the exact rank test of the new runs against the baseline's, corrected by Holm's method
+  over all quantities of its family, is at most the family's share (`SHARES`) of the gate's error rate; and
 - *of relevant size* (`RELEVANT`): the change of the median (of the mean for shares of seeds) is at least
 
       share of seeds   0.25
@@ -13,7 +12,7 @@ A quantity has regressed, or improved, if its change is both
       measured value   25 % of the baseline's distance from the claim's threshold
 
 A change of relevant size with an uncorrected p-value of at most `SUSPECT` is *suspect*: reported, no alarm, a reason to
-train more seeds. Improvements are reported, no alarm.
+train more seeds. Improvements are reported, no alarm. Seeds that are among the baseline's make the test conservative.
 """
 
 from __future__ import annotations
@@ -25,10 +24,11 @@ from enum import StrEnum
 
 import numpy as np
 
-from aa_core.gate.quantities import Kind, Quantity, Samples
+from aa_core.gate.quantities import Family, Kind, Quantity, Samples
 from aa_core.gate.ranks import RankTest, adjusted, can_be_significant, rank_test
 
 RELEVANT = {Kind.SHARE: 0.25, Kind.ACCURACY: 0.01, Kind.STEPS: 0.15, Kind.MEASURED: 0.25}
+SHARES = {Family.OUTCOME: 1 / 2, Family.HEADLINE: 1 / 4, Family.CLAIMS: 1 / 4}
 SUSPECT = 0.01
 
 
@@ -92,7 +92,7 @@ def is_relevant(quantity: Quantity, before: Sequence[float], after: Sequence[flo
 
 
 def compare(before: Samples, after: Samples, alpha: float) -> list[Effect]:
-    """Compare every quantity that both have, in the baseline's order.
+    """Compare every quantity that both have, family by family, in the baseline's order.
 
     Args:
         before: values of the baseline's runs.
@@ -100,15 +100,13 @@ def compare(before: Samples, after: Samples, alpha: float) -> list[Effect]:
         alpha: probability of any false alarm.
     """
     effects: list[Effect] = []
-    for headline in (True, False):
-        family = [quantity for quantity in before if quantity.headline == headline and quantity in after]
+    for name, share in SHARES.items():
+        family, level = [item for item in before if item.family is name and item in after], alpha * share
         tests = [rank_test(np.array(before[quantity]), np.array(after[quantity])) for quantity in family]
-        corrected = adjusted(tests, alpha / 2)
-        for quantity, test, p, could in zip(
-            family, tests, corrected, can_be_significant(tests, alpha / 2), strict=True
-        ):
+        corrected = adjusted(tests, level)
+        for quantity, test, p, could in zip(family, tests, corrected, can_be_significant(tests, level), strict=True):
             values = before[quantity], after[quantity]
-            change = _change(quantity, *values, p <= alpha / 2, test.p <= SUSPECT)
+            change = _change(quantity, *values, p <= level, test.p <= SUSPECT)
             effects.append(Effect(quantity, *values, test, p, could, change))
     return effects
 

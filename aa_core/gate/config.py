@@ -15,7 +15,7 @@ class GateConfig:
         recipe: name of the training recipe.
         seeds: seeds that a check trains, or finds in the run store.
         baseline_seeds: seeds of a new baseline; 16 against 8 let a p-value be as small as 3e-6.
-        family_alpha: probability of any false alarm in one check, half of it for headline quantities, half for claims.
+        alpha: probability of at most which one check raises any false alarm.
         slowdown: factor by which a training step may slow down, measured against its own matrix products.
 
     Raises:
@@ -25,7 +25,7 @@ class GateConfig:
     recipe: str = "fast"
     seeds: tuple[int, ...] = tuple(range(8))
     baseline_seeds: tuple[int, ...] = tuple(range(16))
-    family_alpha: float = 0.01
+    alpha: float = 0.02
     slowdown: float = 1.5
 
     def __post_init__(self) -> None:

@@ -15,14 +15,15 @@ from aa_core.circuits.state import State
 from aa_core.claims.registry import CLAIMS
 from aa_core.errors import InputError
 from aa_core.gate.comparison import Change, Effect, compare, is_relevant
-from aa_core.gate.quantities import Kind, Quantity, samples
+from aa_core.gate.config import GateConfig
+from aa_core.gate.quantities import Family, Kind, Quantity, samples
 from aa_core.gate.ranks import RankTest, adjusted, can_be_significant, rank_test
 from aa_core.gate.simulation import simulate
 from aa_core.statistics import Verdict, at_least, at_most
 from aa_core.sweeps.record import RunRecord
 from circuit_tests.meta.gate_records import made_up_records, with_claim
 
-ALPHA = 0.01
+ALPHA = GateConfig().alpha
 BASELINE = made_up_records(range(16))
 NEW = range(100, 108)
 CLAIM = next(claim for claim in CLAIMS if claim.criterion.threshold.comparison == ">=")
@@ -70,17 +71,17 @@ def test_samples_that_cannot_be_ranked_are_refused(bad: tuple[list[float], list[
 
 def test_p_values_are_corrected_by_holm_for_what_could_be_significant():
     tests = [RankTest(p, 1e-6) for p in (0.001, 0.02, 0.0004, 1.0)]
-    assert adjusted(tests, ALPHA) == pytest.approx([0.003, 0.04, 0.0016, 1.0])
+    assert adjusted(tests, 0.01) == pytest.approx([0.003, 0.04, 0.0016, 1.0])
     constant = [RankTest(1.0, 1.0)] * 50
-    assert adjusted([*tests, *constant], ALPHA)[:4] == pytest.approx([0.003, 0.04, 0.0016, 1.0]), (
+    assert adjusted([*tests, *constant], 0.01)[:4] == pytest.approx([0.003, 0.04, 0.0016, 1.0]), (
         "constants cost nothing"
     )
     coarse = [RankTest(0.004, 0.004)] * 3
-    assert can_be_significant(coarse, ALPHA) == [False] * 3, (
+    assert can_be_significant(coarse, 0.01) == [False] * 3, (
         "three that can only reach 0.004 cannot be significant together"
     )
-    assert can_be_significant(coarse[:2], ALPHA) == [True] * 2
-    assert adjusted([], ALPHA) == []
+    assert can_be_significant(coarse[:2], 0.01) == [True] * 2
+    assert adjusted([], 0.01) == []
 
 
 def test_the_correction_keeps_the_error_rate_on_dependent_and_discrete_quantities():
@@ -98,19 +99,19 @@ def test_the_correction_keeps_the_error_rate_on_dependent_and_discrete_quantitie
 @pytest.mark.parametrize(
     ("quantity", "before", "after", "relevant"),
     [
-        (Quantity("a", Kind.ACCURACY, True), [0.99], [0.981], False),
-        (Quantity("a", Kind.ACCURACY, True), [0.99], [0.979], True),
-        (Quantity("s", Kind.STEPS, True), [1000], [1140], False),
-        (Quantity("s", Kind.STEPS, True), [1000], [1160], True),
-        (Quantity("s", Kind.STEPS, True), [1000], [math.inf], True),
-        (Quantity("s", Kind.STEPS, True), [math.inf], [math.inf], False),
-        (Quantity("h", Kind.SHARE, False), [1, 1, 1, 1, 1], [1, 1, 1, 1, 0], False),
-        (Quantity("h", Kind.SHARE, False), [1, 1, 1, 1], [1, 1, 1, 0], True),
-        (Quantity("v", Kind.MEASURED, False, at_least(2)), [6], [5.1], False),
-        (Quantity("v", Kind.MEASURED, False, at_least(2)), [6], [4.9], True),
-        (Quantity("v", Kind.MEASURED, False, at_most(0.5)), [0.1], [0.15], False),
-        (Quantity("v", Kind.MEASURED, False, at_most(0.5)), [0.1], [0.25], True),
-        (Quantity("v", Kind.MEASURED, False, at_least(2)), [6], [-math.inf], True),
+        (Quantity("a", Kind.ACCURACY, Family.HEADLINE), [0.99], [0.981], False),
+        (Quantity("a", Kind.ACCURACY, Family.HEADLINE), [0.99], [0.979], True),
+        (Quantity("s", Kind.STEPS, Family.HEADLINE), [1000], [1140], False),
+        (Quantity("s", Kind.STEPS, Family.HEADLINE), [1000], [1160], True),
+        (Quantity("s", Kind.STEPS, Family.HEADLINE), [1000], [math.inf], True),
+        (Quantity("s", Kind.STEPS, Family.HEADLINE), [math.inf], [math.inf], False),
+        (Quantity("h", Kind.SHARE, Family.CLAIMS), [1, 1, 1, 1, 1], [1, 1, 1, 1, 0], False),
+        (Quantity("h", Kind.SHARE, Family.CLAIMS), [1, 1, 1, 1], [1, 1, 1, 0], True),
+        (Quantity("v", Kind.MEASURED, Family.CLAIMS, at_least(2)), [6], [5.1], False),
+        (Quantity("v", Kind.MEASURED, Family.CLAIMS, at_least(2)), [6], [4.9], True),
+        (Quantity("v", Kind.MEASURED, Family.CLAIMS, at_most(0.5)), [0.1], [0.15], False),
+        (Quantity("v", Kind.MEASURED, Family.CLAIMS, at_most(0.5)), [0.1], [0.25], True),
+        (Quantity("v", Kind.MEASURED, Family.CLAIMS, at_least(2)), [6], [-math.inf], True),
     ],
 )
 def test_the_size_that_matters(quantity: Quantity, before: list[float], after: list[float], relevant: bool):
@@ -193,6 +194,26 @@ def test_what_became_worse_is_an_alarm_by_its_name(name: str):
     assert not extra or (name == "phases later" and all(item.startswith("learned/") for item in extra)), extra
 
 
+def test_half_of_the_seeds_stuck_is_an_alarm_and_a_quarter_is_suspect_at_most():
+    def stuck(*seeds: int) -> Callable[[RunRecord], RunRecord]:
+        return lambda record: (
+            dataclasses.replace(record, state=State.STUCK) if record.config["seed"] in seeds else record
+        )
+
+    assert "run/composes" in alarms_of(stuck(100, 103, 104, 107))
+    assert not alarms_of(stuck(100, 103))
+
+
+def test_many_claims_lost_in_every_seed_lower_the_share_that_hold():
+    def lost(record: RunRecord) -> RunRecord:
+        rng = np.random.default_rng(record.config["seed"])
+        for place in rng.choice(len(CLAIMS), 8, replace=False):  # others in each seed
+            record = with_claim(record, CLAIMS[place].id, verdict=Verdict.FAILS)
+        return record
+
+    assert alarms_of(lost) == {"run/claims-that-hold"}
+
+
 def test_what_became_better_is_reported_without_an_alarm():
     def better(record: RunRecord) -> RunRecord:
         record = shifted(CLAIM.id, 3)(record)
@@ -209,22 +230,22 @@ def test_a_small_change_is_no_alarm_however_significant():
         lambda record: dataclasses.replace(record, accuracies={**record.accuracies, "x": (1990, 2000)})
     )
     assert "accuracy/x" not in effects, "nothing to compare it with"
-    before = {Quantity("a", Kind.ACCURACY, True): tuple(0.999 + 1e-6 * place for place in range(16))}
-    after = {Quantity("a", Kind.ACCURACY, True): tuple(0.998 + 1e-6 * place for place in range(8))}
+    before = {Quantity("a", Kind.ACCURACY, Family.HEADLINE): tuple(0.999 + 1e-6 * place for place in range(16))}
+    after = {Quantity("a", Kind.ACCURACY, Family.HEADLINE): tuple(0.998 + 1e-6 * place for place in range(8))}
     [effect] = compare(before, after, ALPHA)
     assert effect.adjusted_p <= 1e-5
     assert effect.change is Change.SAME
 
 
 def test_a_claim_that_failed_before_has_nothing_to_lose():
-    quantity = Quantity("v", Kind.MEASURED, False, at_least(2))
+    quantity = Quantity("v", Kind.MEASURED, Family.CLAIMS, at_least(2))
     before, after = tuple(1 + 0.01 * i for i in range(16)), tuple(0.1 + 0.01 * i for i in range(8))
     assert compare({quantity: before}, {quantity: after}, ALPHA)[0].change is Change.SAME
     assert compare({quantity: after}, {quantity: before}, ALPHA)[0].change is Change.IMPROVEMENT
 
 
 def test_what_is_not_certain_is_suspect():
-    quantities = [Quantity(f"a{place}", Kind.ACCURACY, True) for place in range(200)]
+    quantities = [Quantity(f"a{place}", Kind.ACCURACY, Family.HEADLINE) for place in range(200)]
     rng = np.random.default_rng(0)
     before = {quantity: tuple(rng.normal(0.9, 0.02, 16)) for quantity in quantities}
     after = {quantity: tuple(rng.normal(0.9, 0.02, 8)) for quantity in quantities}
