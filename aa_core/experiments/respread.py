@@ -129,7 +129,7 @@ def branch_points(
     split = Split(config.task, config.split)
     for branch in branches:
         recipe = dataclasses.replace(config, learning_rate=branch.speed * config.learning_rate)
-        state = restored_state(recipe, _changed(base, branch, split, recipe), start, torch.device("cpu"))
+        state = restored_state(recipe, changed_tensors(base, branch, split, recipe), start, torch.device("cpu"))
         yield _point(branch, state, split)
         for _ in _steps(recipe, state, until):
             yield _point(branch, state, split)
@@ -144,7 +144,8 @@ def _steps(config: TrainConfig, state: TrainState, until: int) -> Iterator[int]:
             return
 
 
-def _changed(base: Mapping[str, Tensor], branch: Branch, split: Split, config: TrainConfig) -> dict[str, Tensor]:
+def changed_tensors(base: Mapping[str, Tensor], branch: Branch, split: Split, config: TrainConfig) -> dict[str, Tensor]:
+    """The `state_tensors` that a branch starts from, from those that all share."""
     changed = {name: tensor.clone() for name, tensor in base.items()}
     letters = slice(split.task.first_variable_token, None)
     changed[EMBEDDINGS][letters] = branch.embeddings(base[EMBEDDINGS][letters], split, config)

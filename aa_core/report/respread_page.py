@@ -17,11 +17,13 @@ COMPOSED = (State.COMPOSES, State.REFINED)
 COLUMNS = (
     "seed",
     "branch",
-    "spread at the start",
+    "from step",
+    "to step",
+    "spread at first",
     "least spread later",
     "binding",
     "composes",
-    "1L",
+    "1L at the end",
     "1R",
     "2-var",
     "z",
@@ -51,22 +53,29 @@ def branch_lines(points: Iterable[Point]) -> list[str]:
 def branches_table(folder: Path) -> str:
     """The files that `aa respread --json` left in a folder, as a Markdown table in order of seeds and branches."""
     rows = [f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
-    documents = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json")]
-    for document in sorted(documents, key=lambda each: each["seed"]):
-        for branch in _branches(Point(**point) for point in document["points"]):
-            rows.append(f"| {document['seed']} | {' | '.join(_cells(branch))} |")
+    found = []
+    for document in (json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json")):
+        branches = _branches(Point(**point) for point in document["points"])
+        found += [(document["seed"], _place(branch), branch[0].step, _cells(branch)) for branch in branches]
+    rows += [f"| {seed} | {' | '.join(cells)} |" for seed, _, _, cells in sorted(found)]
     return "\n".join(rows) + "\n"
+
+
+def _place(branch: Sequence[Point]) -> int:
+    return list(BRANCHES).index(branch[0].branch)
 
 
 def _branches(points: Iterable[Point]) -> list[list[Point]]:
     found = [list(branch) for _, branch in groupby(points, lambda point: point.branch)]
-    return sorted(found, key=lambda branch: list(BRANCHES).index(branch[0].branch))
+    return sorted(found, key=_place)
 
 
 def _cells(branch: Sequence[Point]) -> list[str]:
     first, last = branch[0], branch[-1]
     return [
         first.branch,
+        str(first.step),
+        str(last.step),
         f"{first.spread:.2f}",
         f"{min(point.spread for point in branch[1:]):.2f}",
         _first_step(branch, BOUND),
