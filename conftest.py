@@ -5,11 +5,21 @@ from __future__ import annotations
 import hypothesis
 import pytest
 import torch
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from aa_core.claims.expectations import Expectations
+from aa_core.runs import default_root
 from circuit_tests import plugin
 
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
+# --hypothesis-profile explore: other cases at every run, more of them, and those that failed before first.
+hypothesis.settings.register_profile(
+    "explore",
+    deadline=None,
+    derandomize=False,
+    max_examples=1000,
+    database=DirectoryBasedExampleDatabase(default_root() / "hypothesis"),
+)
 hypothesis.settings.load_profile("default")
 
 

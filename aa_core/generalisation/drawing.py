@@ -1,8 +1,8 @@
 """How a layout or a problem is drawn, choice by choice, from any source of choices.
 
-The same choices made by Hypothesis shrink to the smallest case; made by a random generator they follow the law of
-training: operand letters first, then a uniform number of assignments, distinct distractor letters with uniform
-values, a uniform order, and a uniform gap for each PAD.
+The same choices made by Hypothesis shrink to a smallest case; made by a random generator they give independent layouts.
+Their law is that of training but for the kinds and the operand letters, all of which are equally frequent: a uniform
+number of assignments, distinct distractor letters with uniform values, a uniform order, and a uniform gap for each PAD.
 """
 
 from __future__ import annotations
@@ -154,9 +154,9 @@ def draw_gaps(task: TaskConfig, n_assignments: int, choose: Choose) -> tuple[int
     return tuple(gaps)
 
 
-def random_choices(*key: int) -> Choose:
-    """Uniform choices from one or two seeds."""
-    rng = np.random.default_rng(np.random.Philox(key=np.array(key, dtype=np.uint64)))
+def random_choices(seed: int, stream: int) -> Choose:
+    """Uniform choices, from a seed and the number of what is drawn from it."""
+    rng = np.random.default_rng(np.random.Philox(key=np.array([seed, stream], dtype=np.uint64)))
     return lambda label, options: options[int(rng.integers(len(options)))]
 
 

@@ -22,7 +22,7 @@ from aa_core.statistics import Sequential, Threshold, at_least, sequential_share
 
 BOUND = 0.9
 BOUND_OF_EQUAL_VALUES = 0.6
-SHARE = at_least(0.7)
+SHARE = at_least(0.8)
 SHARE_OF_NEVER_SEEN = at_least(0.85)  # of four letters each is behind a quarter of the layouts: one is noticed
 LOOKS = (16, 32, 64, 128)
 

@@ -15,6 +15,7 @@ from aa_core.generalisation.moves import neighbour
 from aa_core.generalisation.outcome import outcome
 
 CLIMBERS = 4  # layouts that are made worse side by side, since a step that helps one may not help another
+NEXT = 10  # right answers that the search tries to turn
 
 
 @dataclass(frozen=True, order=True)
@@ -23,7 +24,7 @@ class Score:
 
     Attributes:
         accuracy: share of the region's pairs of operand values that are answered right.
-        margin: what 1 % of them are below, of the right answer's logit minus that of the best other one.
+        margin: mean of the smallest margins by which answers are right; these are the next to go wrong.
     """
 
     accuracy: float
@@ -34,7 +35,8 @@ def score(subject: Subject, region: Region, layout: Layout) -> Score:
     """The score of a layout on the region's pairs of operand values."""
     _, margins = outcome(subject, layout)
     inside = margins[region.mask]
-    return Score(float((inside > 0).mean()), float(np.quantile(inside, 0.01)))
+    right = np.sort(inside[inside > 0])
+    return Score(len(right) / len(inside), float(right[:NEXT].mean()) if len(right) else 0.0)
 
 
 def scored(subject: Subject, region: Region, layouts: Sequence[Layout]) -> list[tuple[Score, Layout]]:
