@@ -85,7 +85,7 @@ def test_p_values_are_corrected_by_holm_for_what_could_be_significant():
 
 
 def test_the_correction_keeps_the_error_rate_on_dependent_and_discrete_quantities():
-    rng, alpha, n_false, n = np.random.default_rng(0), 0.2, 0, 300
+    rng, alpha, n_false, n = np.random.default_rng(0), 0.2, 0, 200
     for _ in range(n):
         common = rng.standard_normal(24)
         rows = [np.round(common * rng.random() + rng.standard_normal(24), digits) for digits in (0, 0, 1, 3, 3, 3)]
