@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import time
@@ -116,7 +117,12 @@ def claim_text(domain: Domain, errors: int) -> str:
 
 def certificate_code_hash(domain: Domain) -> str:
     """Hash of the modules that enumerate the domain and judge it."""
-    return code_hash((*ROOTS, type(domain).__module__))
+    return _hash_of_modules((*ROOTS, type(domain).__module__))
+
+
+@functools.cache
+def _hash_of_modules(names: tuple[str, ...]) -> str:
+    return code_hash(names)
 
 
 def problem_text(domain: Domain, index: int) -> str:

@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[1]
 START = "aa_core.training.optimisation"
 
 
+@functools.cache
 def training_code_hash(package: Path = PACKAGE) -> str:
     """Hash, 64 hexadecimal digits, of every module that the training step is made of.
 
@@ -20,7 +21,6 @@ def training_code_hash(package: Path = PACKAGE) -> str:
     return code_hash((START,), package)
 
 
-@functools.cache
 def code_hash(starts: tuple[str, ...], package: Path = PACKAGE) -> str:
     """Hash, 64 hexadecimal digits, of some modules and all that they import of their package.
 
