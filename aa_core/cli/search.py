@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from aa_core.cli.options import add_subject_options, path, subject_checkpoints
@@ -27,7 +28,8 @@ def add_parser(commands: Any) -> None:
         description="Accuracy by letter and side and by pair of letters over all pairs of values, what is to blame, "
         "the worst layouts found, and the smallest wrong sequences. In a layout, L and R stand for the values of the "
         "operands and _ for a PAD.",
-        epilog="exit code: 0 nothing is to blame (or, with --replay, all is as recorded), 1 otherwise, 2 bad input",
+        epilog="Wrong sequences are kept in the cache and tried first by the next search, unless CI is set. "
+        "exit code: 0 nothing is to blame (or, with --replay, all is as recorded), 1 otherwise, 2 bad input",
     )
     add_subject_options(parser)
     where = parser.add_mutually_exclusive_group()
@@ -40,7 +42,9 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help=f"layouts to try at random, by target and by steps, each, for each kind (default {BUDGET})",
     )
-    parser.add_argument("--search-seed", type=int, default=0, metavar="N", help="seed of the search (default 0)")
+    parser.add_argument(
+        "--search-seed", type=int, default=0, metavar="N", help="seed of the search for layouts (default 0)"
+    )
     parser.add_argument("--json", type=path, metavar="FILE", help="write what was found to FILE as JSON")
     parser.add_argument("--replay", type=path, metavar="FILE", help="judge again what --json wrote, without a search")
     parser.set_defaults(run=run)
@@ -73,7 +77,7 @@ def _search(options: argparse.Namespace, subject: Subject, checkpoint: Checkpoin
         _region(options, subject.split),
         options.budget,
         options.search_seed,
-        (options.cache or default_root()) / "hypothesis",
+        None if os.environ.get("CI") else (options.cache or default_root()) / "hypothesis",
         checkpoint.sha256,
     )
     about = {"path": str(checkpoint.path), "hash": checkpoint.sha256, "step": checkpoint.step}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 
 from hypothesis import HealthCheck, Phase, find, given, seed, settings, target
 from hypothesis.database import DirectoryBasedExampleDatabase
@@ -17,7 +16,7 @@ from aa_core.generalisation.search import Score, score
 from aa_core.generalisation.strategies import layouts_in, problems_in
 from aa_core.task.problems import Problem, sequences_from_problems
 
-QUIET = settings(deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow])  # seeds are given
+QUIET = settings(deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow])
 
 
 def scored_by_target(subject: Subject, region: Region, n: int, first_seed: int) -> list[tuple[Score, Layout]]:
@@ -36,7 +35,7 @@ def scored_by_target(subject: Subject, region: Region, n: int, first_seed: int) 
 
 
 def smallest_failure(
-    subject: Subject, region: Region, n: int, first_seed: int, *, database: Path | None = None, key: str = ""
+    subject: Subject, region: Region, n: int, *, database: Path | None = None, key: str = ""
 ) -> Problem | None:
     """The smallest sequence of a region that the model gets wrong.
 
@@ -44,8 +43,8 @@ def smallest_failure(
         subject: the model.
         region: which sequences.
         n: sequences to try before one is found.
-        first_seed: seed of the search.
-        database: folder that keeps what was found for the next search; None to keep nothing.
+        database: folder that keeps what was found for the next search; None to keep nothing, and to try the same
+            sequences every time.
         key: what the model is called there.
 
     Returns:
@@ -64,8 +63,7 @@ def smallest_failure(
         return find(
             problems_in(region),
             wrong,
-            settings=settings(QUIET, max_examples=n, database=kept, phases=phases),
-            random=Random(first_seed),
+            settings=settings(QUIET, max_examples=n, database=kept, derandomize=kept is None, phases=phases),
             database_key=f"{key} {region}".encode(),
         )
     except NoSuchExample:

@@ -22,17 +22,18 @@ from aa_core.statistics import Sequential, Threshold, at_least, sequential_share
 
 BOUND = 0.9
 BOUND_OF_EQUAL_VALUES = 0.6
-SHARE = at_least(0.8)
-SHARE_OF_NEVER_SEEN = at_least(0.85)  # of four letters each is behind a quarter of the layouts: one is noticed
+SHARE = at_least(0.7)
+SHARE_OF_NEVER_SEEN = at_least(0.75)  # each of four letters is behind about a quarter: one that fails is noticed
 LOOKS = (16, 32, 64, 128)
 
-# What 48 layouts of each transformation gave. Share of layouts with an accuracy, and with an agreement, of BOUND or
-# more, the least over the transformations but those that the next lines name: fixture 1.00, paper recipe seed 0 and
-# seed 2 1.00, fast recipe seed 0 1.00; the paper's own run .94 (final), 1.00 (16001 to 35001).
-#   position-never-seen     fixture 1.00, seed 0 .96, fast seed 0 .96; the paper's own run .96 to 1.00 from 16001 on,
-#                           and .71 at 14501, where it has not learned b on the right: there it must not hold.
+# Measured, as layouts that reach BOUND among those that decided, the least over both quantities and all
+# transformations but the two below: fixture, paper recipe seeds 0 and 2, fast recipe seeds 0, 1 and 3: 32 of 32; the
+# paper's own run 63 of 64 (final), 32 of 32 (14501, 16001, 25001).
+#   position-never-seen     fixture 64 of 64, seed 0 123 of 128, fast seeds 0 and 3 118 and 120 of 128; the paper's own
+#                           run 125 (16001) and 120 of 128 (25001), and 97 at 14501, where it has not learned b on the
+#                           right: there it must not hold.
 #   operand-values-equal    n + n is harder for all of them, so that it has a bound of its own: the worst layout is at
-#                           .76 (fixture), .71, .68 (seed 0, fast seed 0); the paper's own run .73 to .83.
+#                           .76 (fixture), .71 (seed 0), .68 (fast seed 0); the paper's own run .73 to .83.
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,9 @@ class Search:
         subject: the model.
         region: where to look.
         budget: layouts to try at random, by target and by steps, each, for each kind.
-        seed: seed of all that is random.
-        database: folder in which Hypothesis keeps what it found; None to keep nothing.
+        seed: seed of the search for layouts.
+        database: folder in which Hypothesis keeps wrong sequences; None to keep nothing, and to try the same every
+            time.
         key: what the model is called there.
     """
 
@@ -91,7 +92,7 @@ class Search:
     def _smallest(self, region: Region) -> SequenceRecord | None:
         for kind in region.operands:  # those with fewer variables first
             part = replace(region, kinds=(kind,))
-            found = smallest_failure(self.subject, part, TRIES, self.seed, database=self.database, key=self.key)
+            found = smallest_failure(self.subject, part, TRIES, database=self.database, key=self.key)
             if found is not None:
                 return sequence_record(self.subject, found)
         return None
