@@ -51,7 +51,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--output", type=path, metavar="FILE", help="write results to FILE (JSON) as points finish")
     parser.add_argument("--csv", type=path, metavar="FILE", help="write a table to FILE, a line a run")
     parser.add_argument(
-        "--judge", action=argparse.BooleanOptionalAction, default=False, help="judge every claim on every run (no)"
+        "--judge",
+        action=argparse.BooleanOptionalAction,
+        help="whether to judge every claim on every run (default: where seeds alone vary)",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time on this machine (default: all cores)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of PyTorch in each (default 1)")
@@ -90,14 +92,15 @@ def run(options: argparse.Namespace) -> int:
     order = [plain_config(config) for config in configs]
     for output in filter(None, (options.output, options.csv)):
         check_writable(output)
+    judge = options.judge if options.judge is not None else {axis.field for axis in axes} == {"seed"}
     manifest = sweep_manifest(_command(options), base, axes)
     results = SweepResults(manifest)
     if options.output is not None:
-        results = resumed(options.output, manifest, order, judge=options.judge)
+        results = resumed(options.output, manifest, order, judge=judge)
         save_results(options.output, results)
     done = [record.config for record in results.records]
     waiting = [config for config, plain in zip(configs, order, strict=True) if plain not in done]
-    work = Work(judge=options.judge, threads=options.threads, cache=options.cache)
+    work = Work(judge=judge, threads=options.threads, cache=options.cache)
     points = run_points(waiting, work, jobs=options.jobs, scheduler=options.scheduler)
     for point in bar(points, len(waiting), "points"):
         results = with_points(results, order, [point])
@@ -175,7 +178,8 @@ def _command(options: argparse.Namespace) -> str:
     """The command line that asks for the same points."""
     given = {"--points": options.points, "--seeds": options.seeds, "--recipe": options.recipe}
     named = [str(part) for name, value in given.items() if value is not None for part in (name, value)]
-    return shlex.join(["aa", "sweep", *options.axes, *named, *(["--judge"] if options.judge else [])])
+    judged = {None: [], True: ["--judge"], False: ["--no-judge"]}[options.judge]
+    return shlex.join(["aa", "sweep", *options.axes, *named, *judged])
 
 
 def _point_name(config: Any, axes: list[Axis]) -> str:

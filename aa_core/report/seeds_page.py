@@ -113,6 +113,7 @@ def phases_figure(name: str, records: Sequence[RunRecord]) -> str:
             points = np.array([(step, row) for step, row in found if step is not None]).reshape(-1, 2)
             axes.plot(*points.T, marker, color=COLOURS[colour], markersize=4, alpha=0.8, label=label)
         logarithmic(axes)
+        axes.xaxis.get_major_locator().set_params(subs=(1, 2, 5))  # pyright: ignore[reportCallIssue]
         axes.set_yticks(range(len(records)), [str(record.config["seed"]) for record in records])
         axes.set(xlabel="step", ylabel="seed", ylim=(len(records) - 0.5, -0.5))
         figure.legend(loc="outside upper left", ncols=3, handlelength=1, columnspacing=1)

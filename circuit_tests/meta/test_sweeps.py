@@ -22,7 +22,7 @@ from aa_core.statistics import Verdict
 from aa_core.sweeps import execution
 from aa_core.sweeps.grid import FRACTION, Axis, grid, parse_axis
 from aa_core.sweeps.point import Failure, Work
-from aa_core.sweeps.record import RECORD, JudgedClaim, RunRecord, phases, run_record
+from aa_core.sweeps.record import RECORD, JudgedClaim, RunRecord, phases, plain_config, run_record
 from aa_core.sweeps.results import load_results, save_results
 from aa_core.training.config import TrainConfig
 from aa_core.training.metrics import metrics_for
@@ -157,7 +157,7 @@ def test_phase_is_the_first_step_at_95_percent() -> None:
 
 
 def sweep(*arguments: str | Path) -> int:
-    return main(["sweep", "--recipe", "tiny", "--jobs", "1", *map(str, arguments)])
+    return main(["sweep", "--recipe", "tiny", "--jobs", "1", "--no-judge", *map(str, arguments)])
 
 
 def test_interrupted_sweep_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +184,19 @@ def test_interrupted_sweep_goes_on_where_it_was(tmp_path: Path, monkeypatch: pyt
     assert sorted(done) == [0, 1, 2, 3]
 
 
+def test_seeds_alone_are_judged_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[bool] = []
+
+    def note(config: TrainConfig, work: Work) -> Failure:
+        judged.append(work.judge)
+        return Failure(plain_config(config), "noted")
+
+    monkeypatch.setattr(execution, "run_point", note)
+    for arguments in (["seed=0"], ["seed=0", "--no-judge"], ["f=0.5", "seed=0"], ["f=0.5", "--judge"]):
+        assert main(["sweep", "--recipe", "tiny", "--jobs", "1", *arguments]) == 1
+    assert judged == [True, False, False, True]
+
+
 def test_failing_point_is_reported_and_stops_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output, table = tmp_path / "out.json", tmp_path / "out.csv"
     assert sweep("learning_rate=1e30,1e-3", "seed=4", "--output", output, "--csv", table) == 1
@@ -193,7 +206,7 @@ def test_failing_point_is_reported_and_stops_no_other(tmp_path: Path, capsys: py
     assert failed.config["learning_rate"] == 1e30
     assert "training diverged" in failed.reason
     assert "learning_rate=1e+30, seed=4 failed: training diverged" in capsys.readouterr().err
-    assert results.manifest.command == "aa sweep learning_rate=1e30,1e-3 seed=4 --recipe tiny"
+    assert results.manifest.command == "aa sweep learning_rate=1e30,1e-3 seed=4 --recipe tiny --no-judge"
     [row] = csv.DictReader(io.StringIO(table.read_text()))
     assert (row["learning_rate"], row["seed"], row["state"]) == ("0.001", "4", record.state)
     assert (int(row["right/0-var/seen"]), int(row["n/0-var/seen"])) == record.accuracies["0-var/seen"]
