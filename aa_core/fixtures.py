@@ -18,17 +18,23 @@ N_CHECKPOINTS = 17  # 18.4 MiB; the fixture is kept under 20
 NAME = "paper"
 
 
+def fixtures() -> Path:
+    """The folder of fixtures, in the checkout that this package is installed from."""
+    return Path(__file__).parents[1] / "fixtures"
+
+
 def fixture_folder() -> Path:
-    """Where the fixture is: beside the package in a checkout, inside it where installed.
+    """Where the fixture is.
 
     Raises:
-        InputError: it is in neither place.
+        InputError: it is not there.
     """
-    package = Path(__file__).parent
-    for folder in (package.parent / "fixtures" / NAME, package / "_fixtures" / NAME):
-        if folder.is_dir():
-            return folder
-    raise InputError("the fixture is not installed: run from a checkout, or name a model with --checkpoint or --seed")
+    folder = fixtures() / NAME
+    if folder.is_dir():
+        return folder
+    raise InputError(
+        f"{folder} is missing: install from a checkout (pip install -e), or name a model with --checkpoint or --seed"
+    )
 
 
 def thinned_steps(run: Run, n: int = N_CHECKPOINTS) -> list[int]:

@@ -29,9 +29,8 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.claims.subjects import as_subject
     from aa_core.cli.progress import bar
     from aa_core.controls import (
-        CONTROLS,
+        BREAKING_CONTROLS,
         SYMMETRIES,
-        TRAJECTORY_CONTROLS,
         control_matrix,
         matrix_faults,
         write_matrix,
@@ -41,11 +40,10 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.report.table import terminal
 
     subject = as_subject(subject_checkpoints(options))
-    controls = [*CONTROLS.values(), *TRAJECTORY_CONTROLS.values()]
     matrix = control_matrix(
         subject,
         CLAIMS,
-        controls,
+        BREAKING_CONTROLS.values(),
         SYMMETRIES.values(),
         progress=lambda changes: bar(changes, len(changes), "controls"),
     )
@@ -54,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     for column in ("control", "claims failed", "of those made for it"):
         table.add_column(column)
     for name, broken in matrix.breaks().items():
-        made_for_it = [claim.id for claim in matrix.claims if name in claim.broken_by]
+        made_for_it = matrix.made_for(name)
         table.add_row(name, str(len(broken)), f"{len(set(made_for_it) & set(broken))} of {len(made_for_it)}")
     console = terminal()
     console.print(table)

@@ -110,50 +110,60 @@ def _without(weight: Tensor, direction: Tensor) -> Tensor:
     return weight - torch.outer(direction, direction @ weight)
 
 
+BINDING = ("previous-token", "qk-identity", "routing", "shared-representation")
+
 CONTROLS = (
     Control(
         "ov1-rows-shuffled",
         "Input rows of blocks.1's W_V are permuted, so constants reach the MLP as noise.",
         _ov1_rows_shuffled,
+        spares=("previous-token", "qk-identity", "routing"),
     ),
     Control(
         "constants-permuted",
         "Embeddings of the constants are permuted, so sums are right for other numbers than those written.",
         _constants_permuted,
+        spares=BINDING,
     ),
     Control(
         "win-permuted",
         "Columns of W_in are permuted: neurons keep their waves and write each other's outputs.",
         _win_permuted,
+        spares=BINDING,
     ),
     Control(
         "output-phases-shuffled",
         "Rows of W_out are permuted among neurons of one best frequency: inputs and frequencies stay, the tie between "
         "input and output phases goes.",
         _output_phases_shuffled,
+        spares=BINDING,
     ),
     Control(
         "top-frequency-removed",
         "The strongest frequency in W_E[constants] W_V W_O of blocks.1 is filtered out of the constants' embeddings: "
         "nearly every sum survives, so only a claim on that frequency can see it.",
         partial(_frequencies_removed, n=1),
+        spares=(*BINDING, "accuracy", "probes", "gradient"),
     ),
     Control(
         "top-5-frequencies-removed",
         "The five strongest frequencies in W_E[constants] W_V W_O of blocks.1 are filtered out of the constants' "
         "embeddings.",
         partial(_frequencies_removed, n=5),
+        spares=("previous-token", "qk-identity", "routing", "gradient"),
     ),
     Control(
         "sums-looked-up",
         "The MLP is a table with one neuron for each pair of constants seen in either order: it answers what training "
         "showed, without waves, and nothing else.",
         _sums_looked_up,
+        spares=(*BINDING, "accuracy", "probes"),
     ),
     Control(
         "prefix-marked",
         "blocks.1 adds a vector that says where in the prefix it looked, in a direction that nothing reads any more: "
         "the answers stay, the vectors before the MLP differ.",
         _prefix_marked,
+        spares=("previous-token", "qk-identity", "fourier", "accuracy", "generalisation", "circuit"),
     ),
 )

@@ -115,72 +115,87 @@ def _qk1_rows_shuffled(subject: Subject, seed: int) -> Parameters:
     return edited(subject.parameters, W_K1=key[derangement(len(key), np.random.default_rng(seed))])
 
 
+ADDITION = ("fourier", "gradient")
+
 CONTROLS = (
     Control(
         "uniform-attention-0",
         "blocks.0 attends uniformly (W_Q = 0), so nothing says which constant belongs to which variable.",
         uniform_attention_0,
+        spares=ADDITION,
     ),
     Control(
         "positions-permuted",
         "Embeddings of the prefix's positions are permuted and none keeps its predecessor: the previous-token head "
         "looks elsewhere.",
         _positions_permuted,
+        spares=ADDITION,
     ),
     Control(
         "one-letter-bound",
         "In blocks.0 constants give no weight to any variable but one, so the head binds that letter alone.",
         _one_letter_bound,
+        spares=ADDITION,
     ),
     Control(
         "one-letter-unbound",
         "In blocks.0 constants give no weight to one variable: a mean over letters hardly sees it.",
         _one_letter_unbound,
+        spares=("qk-identity", *ADDITION),
     ),
     Control(
         "one-position-unbound",
         "In blocks.0 one position gives no weight to the one before it: a mean over positions hardly sees it.",
         _one_position_unbound,
+        spares=ADDITION,
     ),
     Control(
         "equals-ignores-left",
         "In blocks.0 `=` gives no weight to the left operand, so a variable there is never looked up.",
         _equals_ignores_left,
+        spares=("previous-token", "qk-identity", *ADDITION),
     ),
     Control(
         "equals-ignores-right",
         "In blocks.0 `=` gives no weight to the right operand, so a variable there is never looked up.",
         _equals_ignores_right,
+        spares=("previous-token", "qk-identity", *ADDITION),
     ),
     Control(
         "restricted-letters-unseen",
         "In blocks.0 `=` gives no weight to the letters that training keeps off one side: the rest still binds.",
         _restricted_letters_unseen,
+        spares=("previous-token", "qk-identity", *ADDITION),
     ),
     Control(
         "ov0-without-variables",
         "The centred variable embeddings are projected out of what blocks.0's W_V reads, so no identity is carried.",
         _ov0_without_variables,
+        spares=("previous-token", *ADDITION),
     ),
     Control(
         "variables-equal",
         "All variable embeddings are their mean, so there is no identity to carry or to match.",
         _variables_equal,
+        spares=("previous-token", *ADDITION),
     ),
     Control(
         "letters-merged",
         "Two variable embeddings are their mean, so these letters are one: a mean over letters hardly sees it.",
         _letters_merged,
+        spares=("previous-token", *ADDITION),
     ),
     Control(
         "qk1-rotated",
         "Keys of blocks.1 are turned by a random rotation, so queries no longer match them.",
         _qk1_rotated,
+        spares=("previous-token", "gradient"),
     ),
     Control(
         "qk1-rows-shuffled",
         "Input rows of blocks.1's W_K are permuted: the same numbers, matched to other residual directions.",
         _qk1_rows_shuffled,
+        spares=("previous-token", "gradient"),
     ),
     Control(
         "variables-permuted",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from aa_core.checkpoints import load_checkpoint
 from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import Subject
+from aa_core.fixtures import fixtures
 from aa_core.model.parameters import Parameters
+from aa_core.task.split import Split
+from aa_core.training.config import TrainConfig
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class _Rebuilding:
 
     def apply(self, subject: Subject, seed: int) -> Subject:
         """The model with the new parameters, judged on the same data."""
-        return dataclasses.replace(subject, parameters=self.build(subject, seed))
+        return replace(subject, parameters=self.build(subject, seed))
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,50 @@ class Control(_Rebuilding):
     """A model in which one mechanism of a good model is broken.
 
     Attributes:
+        spares: families of claims that have nothing to do with the mechanism, so those about a checkpoint must hold.
         harmless: nothing is broken: the change looks drastic, and every claim about a checkpoint must still hold.
     """
 
+    spares: tuple[str, ...] = ()
     harmless: bool = False
 
 
 @dataclass(frozen=True)
 class Symmetry(_Rebuilding):
     """Other parameters of the same function, so no verdict may change."""
+
+
+@dataclass(frozen=True)
+class TrainedControl:
+    """A model that training, not an edit, left without what the claims say.
+
+    Attributes:
+        name: as of a `Control`, and of its file.
+        statement: how it was trained and what it lacks, in one sentence.
+        config: the run; the weights after its last step are committed.
+        breaks: families or ids of claims that must fail.
+        spares: families or ids of claims that must hold.
+    """
+
+    name: str
+    statement: str
+    config: TrainConfig
+    breaks: tuple[str, ...]
+    spares: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        """The committed weights."""
+        return fixtures() / "trained" / f"{self.name}.safetensors"
+
+    def apply(self, subject: Subject, seed: int) -> Subject:
+        """The trained model, judged on its own training pairs with the data sizes of `subject`; `seed` changes nothing.
+
+        Raises:
+            InputError: the committed file is missing or damaged.
+        """
+        split = replace(self.config.split, one_variable_frequency=1.0, two_variable_frequency=1.0)
+        return Subject(load_checkpoint(self.path).parameters, Split(self.config.task, split), subject.data)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Claim, Scope
 from aa_core.claims.registry import interval_alpha
 from aa_core.claims.verification import verify
-from aa_core.controls.control import Control, Symmetry, TrajectoryControl
-from aa_core.controls.registry import CONTROLS, TRAJECTORY_CONTROLS
+from aa_core.controls.control import Control, Symmetry, TrainedControl, TrajectoryControl
+from aa_core.controls.registry import BREAKING_CONTROLS
 from aa_core.files import write_atomically
 from aa_core.statistics import Verdict
 
@@ -26,7 +26,7 @@ CRASHED = "crashed"
 KEPT = ("seed", "value")  # columns that are written even where they are 0 or undefined
 UNTRAINED = ("random", "random-trajectory")
 
-Change = Control | TrajectoryControl | Symmetry
+Change = Control | TrainedControl | TrajectoryControl | Symmetry
 
 
 class Group(StrEnum):
@@ -72,12 +72,31 @@ class ControlMatrix:
     Attributes:
         weights: sha256 of the model's parameters (of a trajectory's last model).
         claims: the claims that were judged.
+        changes: the controls and symmetries.
         rows: the model itself first, then one block for each change and seed.
     """
 
     weights: str
     claims: tuple[Claim, ...]
+    changes: tuple[Change, ...]
     rows: tuple[Row, ...]
+
+    def must_fail(self, claim: Claim, control: str) -> bool:
+        """Whether a control was built to break a claim."""
+        return control in claim.broken_by or self._among(claim, control, "breaks")
+
+    def must_hold(self, claim: Claim, control: str) -> bool:
+        """Whether a claim has nothing to do with what a control breaks."""
+        return self._among(claim, control, "spares")
+
+    def _among(self, claim: Claim, control: str, attribute: str) -> bool:
+        chosen = [name for change in self.changes if change.name == control for name in getattr(change, attribute, ())]
+        return claim.family in chosen or claim.id in chosen
+
+    def made_for(self, control: str) -> list[str]:
+        """The claims judged under a control that it was built to break."""
+        judged = {row.claim for row in self.rows if row.control == control}
+        return [claim.id for claim in self.claims if claim.id in judged and self.must_fail(claim, control)]
 
     def breaks(self) -> dict[str, list[str]]:
         """For each control, the claims that it fails with every seed."""
@@ -91,7 +110,7 @@ class ControlMatrix:
 def control_matrix(
     subject: Subject | TrajectorySubject,
     claims: Sequence[Claim],
-    controls: Iterable[Control | TrajectoryControl],
+    controls: Iterable[Control | TrainedControl | TrajectoryControl],
     symmetries: Iterable[Symmetry],
     seeds: Sequence[int] = (0,),
     progress: Callable[[Sequence[Change]], Iterable[Change]] = lambda changes: changes,
@@ -101,14 +120,20 @@ def control_matrix(
     On a single model claims about a trajectory and controls of trajectories are left out. On a trajectory claims
     about a checkpoint are judged on its last model; claims about the trajectory under controls of trajectories, under
     symmetries of all its models, and under the controls of a model that they name, applied to all its models.
+    Trained controls are left out for a task of other sizes than theirs.
     """
     judged = [claim for claim in claims if claim.scope is Scope.CHECKPOINT or isinstance(subject, TrajectorySubject)]
+    final = subject.final if isinstance(subject, TrajectorySubject) else subject
+    changes = [
+        change
+        for change in (*controls, *symmetries)
+        if not isinstance(change, TrainedControl) or change.config.task == final.task
+    ]
     rows = _judged(subject, judged, ITSELF, Group.ITSELF, 0)
-    for change in progress([*controls, *symmetries]):
+    for change in progress(changes):
         for seed in seeds:
             rows += _changed_rows(subject, judged, change, seed)
-    final = subject.final if isinstance(subject, TrajectorySubject) else subject
-    return ControlMatrix(weights_sha256(final.parameters), tuple(judged), tuple(rows))
+    return ControlMatrix(weights_sha256(final.parameters), tuple(judged), tuple(changes), tuple(rows))
 
 
 def _changed_rows(subject: Subject | TrajectorySubject, claims: list[Claim], change: Change, seed: int) -> list[Row]:
@@ -118,6 +143,9 @@ def _changed_rows(subject: Subject | TrajectorySubject, claims: list[Claim], cha
         if not isinstance(subject, TrajectorySubject):
             return []
         return _judged(change.build(subject, seed), on_run, change.name, Group.CONTROL, seed)
+    if isinstance(change, TrainedControl):
+        last = subject.final if isinstance(subject, TrajectorySubject) else subject
+        return _judged(change.apply(last, seed), on_model, change.name, Group.CONTROL, seed)
     group = Group.SYMMETRY
     if isinstance(change, Control):
         group = Group.HARMLESS if change.harmless else Group.CONTROL
@@ -162,9 +190,9 @@ def _verdicts(matrix: ControlMatrix, claim: str, control: str) -> set[str]:
 def matrix_faults(matrix: ControlMatrix) -> list[str]:
     """What speaks against the claims, one line each; empty if all is as it should be.
 
-    A claim must hold on the model itself, fail under each control that its `broken_by` names, name one besides
-    untrained weights, hold under harmless controls, and get the same verdict under every symmetry. No measurement may
-    raise or warn on any model.
+    A claim must hold on the model itself, fail under each control that its `broken_by` names or that says so, name one
+    besides untrained weights, hold under harmless controls and those that spare it, and get the same verdict under
+    every symmetry. No measurement may raise or warn on any model.
     """
     faults = [
         f"{row.claim} crashes on {row.control}, seed {row.seed}: {row.error}"
@@ -184,7 +212,7 @@ def _claim_faults(matrix: ControlMatrix, claim: Claim) -> list[str]:
     if not set(claim.broken_by) - set(UNTRAINED):
         faults.append(f"{claim.id} names no control besides untrained weights")
     for name in claim.broken_by:
-        if name not in CONTROLS and name not in TRAJECTORY_CONTROLS:
+        if name not in BREAKING_CONTROLS:
             faults.append(f"{claim.id} names {name}, which is no control")
         elif not _verdicts(matrix, claim.id, name):
             faults.append(f"{claim.id} was not judged under {name}, which it names")
@@ -192,8 +220,14 @@ def _claim_faults(matrix: ControlMatrix, claim: Claim) -> list[str]:
         if row.claim != claim.id or row.verdict == CRASHED:
             continue
         where = f"{claim.id} {row.verdict} under {row.control}, seed {row.seed} (value {row.value})"
-        if row.group is Group.CONTROL and row.control in claim.broken_by and row.verdict != Verdict.FAILS:
+        if row.group is Group.CONTROL and matrix.must_fail(claim, row.control) and row.verdict != Verdict.FAILS:
             faults.append(f"{where}, which was built to break it")
+        if (
+            row.group is Group.CONTROL
+            and matrix.must_hold(claim, row.control)
+            and itself == Verdict.HOLDS != row.verdict
+        ):
+            faults.append(f"{where}, which has nothing to do with it")
         if row.group is Group.HARMLESS and itself == Verdict.HOLDS != row.verdict:
             faults.append(f"{where}, which breaks nothing")
         if row.group is Group.SYMMETRY and row.verdict != itself:

@@ -14,11 +14,13 @@ from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Claim, Criterion, Form
 from aa_core.claims.registry import CLAIMS, select_claims
 from aa_core.controls import (
+    BREAKING_CONTROLS,
     CONTROLS,
     SYMMETRIES,
     TRAJECTORY_CONTROLS,
     Control,
     Symmetry,
+    TrainedControl,
     control_matrix,
     matrix_faults,
     write_matrix,
@@ -26,6 +28,8 @@ from aa_core.controls import (
 from aa_core.controls.matrix import Group
 from aa_core.model.parameters import Parameters
 from aa_core.statistics import Measurement, at_least, exact
+from aa_core.task.config import TaskConfig
+from aa_core.training.config import TrainConfig
 from circuit_tests.meta.compiled_model import compiled_subject
 from circuit_tests.plugin import ModelUnderTest, only_on_the_fixture
 
@@ -108,6 +112,31 @@ def test_every_kind_of_fault_is_found(good: Subject, options: dict[str, object],
     assert any(re.match(expected, fault) for fault in found), found
 
 
+@pytest.mark.parametrize(("build", "n_faults"), [(scaled, 1), (same, 0)])
+@pytest.mark.parametrize("spares", ["a", "a/b"])
+def test_spared_claims_must_hold(good: Subject, build: object, n_faults: int, spares: str) -> None:
+    spared = Control("win-permuted", "", build, spares=("other", spares))  # pyright: ignore
+    breaking = Control("qk1-rotated", "", scaled)
+    found = matrix_faults(control_matrix(good, [claim(("qk1-rotated",))], [breaking, spared], []))
+    assert len(found) == n_faults, found
+    assert all("a/b fails under win-permuted" in fault and "nothing to do with it" in fault for fault in found)
+
+
+def test_a_trained_control_must_break_what_it_says(good: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    control = TrainedControl("stays-good", "", TrainConfig(task=good.task), breaks=("a",), spares=())
+    monkeypatch.setattr(TrainedControl, "apply", lambda self, subject, seed: subject)
+    breaking = Control("qk1-rotated", "", scaled)
+    found = matrix_faults(control_matrix(good, [claim(("qk1-rotated",))], [breaking, control], []))
+    assert len(found) == 1, found
+    assert "a/b holds under stays-good" in found[0], found
+    assert "built to break it" in found[0], found
+
+
+def test_trained_controls_are_for_their_own_sizes(good: Subject) -> None:
+    other = TrainedControl("other-sizes", "", TrainConfig(task=TaskConfig(11)), breaks=(), spares=())
+    assert control_matrix(good, [claim()], [other], []).changes == ()
+
+
 def test_undecided_is_not_broken(good: Subject) -> None:
     def wide(subject: Subject) -> Measurement:
         return Measurement(scale(subject).value, n=10, spread=10.0)
@@ -166,6 +195,5 @@ def test_matrix_file(good: Subject, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_controls_on_the_model_under_test(model_under_test: ModelUnderTest) -> None:
     only_on_the_fixture(model_under_test)
-    controls = [*CONTROLS.values(), *TRAJECTORY_CONTROLS.values()]
-    found = matrix_faults(control_matrix(model_under_test.subject, CLAIMS, controls, []))
+    found = matrix_faults(control_matrix(model_under_test.subject, CLAIMS, BREAKING_CONTROLS.values(), []))
     assert not found, "\n".join(found)

@@ -11,14 +11,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aa_core.checkpoints import load_checkpoint
 from aa_core.circuits.accuracy import full_prefix_accuracy, held_out_zero_variable
 from aa_core.circuits.dynamics import TrajectorySubject
+from aa_core.circuits.state import State, diagnose
 from aa_core.circuits.subject import Subject
 from aa_core.claims.registry import CLAIMS, interval_alpha, select_claims
 from aa_core.claims.verification import verify
 from aa_core.controls import (
     CONTROLS,
     SYMMETRIES,
+    TRAINED_CONTROLS,
     TRAJECTORY_CONTROLS,
 )
 from aa_core.controls.edits import derangement, shifted_scores
@@ -254,3 +257,37 @@ def test_trajectory_controls_do_what_they_say(run: TrajectorySubject) -> None:
     assert not any(new == old for old, new in enumerate(shuffled))
     for subject in (*built["never-binds"], *built["previous-token-late"][:3]):
         assert not subject.parameters["blocks.0.attn.W_Q"].any()
+
+
+@pytest.mark.parametrize("name", TRAINED_CONTROLS)
+def test_trained_controls_are_the_runs_that_they_say(name: str) -> None:
+    control = TRAINED_CONTROLS[name]
+    checkpoint = load_checkpoint(control.path)
+    assert (checkpoint.config, checkpoint.step) == (control.config, control.config.steps)
+
+
+STATES = {
+    "trained-on-addition-alone": State.ADDS,
+    "trained-on-few-pairs": State.MEMORISING,
+    "trained-letters-alike": State.BINDS,
+}
+
+
+@pytest.mark.parametrize("name", TRAINED_CONTROLS)
+def test_trained_controls_are_in_the_state_that_they_show(name: str, good: Subject) -> None:
+    judged = TRAINED_CONTROLS[name].apply(good, 0)
+    assert diagnose(judged).state is STATES[name]
+    assert judged.split.config.one_variable_frequency == 1, "judged on every kind, whatever it was trained on"
+
+
+def test_trained_controls_name_claims_that_exist() -> None:
+    known = {claim.family for claim in CLAIMS} | {claim.id for claim in CLAIMS}
+    for control in TRAINED_CONTROLS.values():
+        assert set(control.breaks) | set(control.spares) <= known, control.name
+        assert set(control.breaks), f"{control.name} breaks nothing"
+        assert not set(control.breaks) & set(control.spares), control.name
+
+
+def test_controls_spare_families_that_exist() -> None:
+    for control in CONTROLS.values():
+        assert set(control.spares) <= {claim.family for claim in CLAIMS}, control.name
