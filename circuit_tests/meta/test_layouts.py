@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -27,12 +27,14 @@ tasks_and_layouts = st.sampled_from(TASKS).flatmap(
 )
 
 
+@settings(max_examples=50)
 @given(tasks_and_layouts)
 def test_text_gives_the_same_layout_back(case: tuple[TaskConfig, Layout]) -> None:
     task, layout = case
     assert parse_layout(task, layout.text(task)) == layout, layout.text(task)
 
 
+@settings(max_examples=50)
 @given(tasks_and_layouts, st.data())
 def test_sequences_are_the_problems_of_the_layout(case: tuple[TaskConfig, Layout], data: st.DataObject) -> None:
     task, layout = case
@@ -89,7 +91,7 @@ def test_bad_text_is_refused(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_layouts_follow_the_law(kind: Kind) -> None:
-    drawn = list(islice(random_layouts(Region(SPLIT, (kind,), restricted=0), 3), 2000))
+    drawn = list(islice(random_layouts(Region(SPLIT, (kind,), restricted=0), 3), 1200))
 
     def check(values: list[int], expected: list[float], what: str) -> None:
         counts = np.bincount(values, minlength=len(expected))

@@ -45,7 +45,7 @@ def roles(problem: Problem) -> set[tuple[str, object]]:
 def test_every_part_of_the_space_is_reached() -> None:
     reached: set[tuple[str, object]] = set()
 
-    @settings(max_examples=600)
+    @settings(max_examples=900)
     @given(problems(PAPER))
     def collect(problem: Problem) -> None:
         problem.check(PAPER)
@@ -65,7 +65,7 @@ def test_every_part_of_the_space_is_reached() -> None:
 def test_pools(name: str) -> None:
     pool = POOLS[name]
 
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(problems(PAPER, split=SPLIT, kinds=pool.kinds, restricted=pool.restricted, held_out=pool.held_out))
     def check(problem: Problem) -> None:
         by_variables = {(0, 0): Kind.ZERO, (1, 0): Kind.LEFT, (0, 1): Kind.RIGHT, (1, 1): Kind.TWO}
