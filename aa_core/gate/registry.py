@@ -5,11 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from aa_core.gate import forward, sampler, updates
+from aa_core.gate import distribution, forward, sampler, updates
 from aa_core.gate.invariant import Finding, Invariant, Outcome
 from aa_core.gate.setting import VARIED, Setting
 
-INVARIANTS: tuple[Invariant, ...] = (*sampler.INVARIANTS, *forward.INVARIANTS, *updates.INVARIANTS)
+INVARIANTS: tuple[Invariant, ...] = (
+    *sampler.INVARIANTS,
+    *distribution.INVARIANTS,
+    *forward.INVARIANTS,
+    *updates.INVARIANTS,
+)
 
 
 def check_training(
