@@ -40,7 +40,10 @@ def shift_text(effect: Effect) -> str:
 
 def summary_line(result: GateResult) -> str:
     """The verdict and what it rests on, in one line."""
-    parts = [f"{len(result.outcomes) - len(result.moved_invariants)} of {len(result.outcomes)} invariants hold"]
+    parts = []
+    if result.outcomes:
+        n_moved = len(result.moved_invariants)
+        parts.append(f"{len(result.outcomes) - n_moved} of {len(result.outcomes)} invariants hold")
     if result.failures:
         parts.append(f"{len(result.failures)} seeds gave no run")
     if result.effects:
