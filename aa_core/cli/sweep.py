@@ -117,6 +117,7 @@ def run(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     """Judge the claims about each results file, print them, write the page."""
     from aa_core.cli.verify import exit_code
+    from aa_core.files import check_writable
     from aa_core.report.record import claim_record
     from aa_core.report.table import results_table, summary_line, terminal
     from aa_core.sweeps.claims import verify_sweep
@@ -125,6 +126,12 @@ def _verify(options: argparse.Namespace) -> int:
 
     if options.axes or options.seeds is not None or options.output is not None:
         raise InputError("--verify judges results that are there: leave AXIS, --seeds and --output out")
+    if options.markdown is not None:
+        import aa_core.report.sweeps_page  # noqa: F401 - refuses where the libraries for plots are missing
+
+        if options.markdown.resolve() in {file.resolve() for file in options.verify}:
+            raise InputError(f"--markdown {options.markdown} is what --verify reads: choose another place")
+        check_writable(options.markdown)
     console, judged = terminal(), []
     for file in options.verify:
         results = verify_sweep(curve(load_results(file)))

@@ -12,6 +12,7 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 from aa_core.errors import InputError
 from aa_core.sweeps.point import Failure, Work, run_point
 from aa_core.sweeps.record import RunRecord
+from aa_core.training.codehash import training_code_hash
 from aa_core.training.config import TrainConfig
 
 
@@ -39,9 +40,16 @@ def run_points(
         with parallel_config(**place, n_jobs=n_jobs):
             parallel: Any = Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=cast(Any, 1))
         try:
-            yield from parallel(delayed(run_point)(config, work) for config in configs)
+            yield from map(_same_code, parallel(delayed(run_point)(config, work) for config in configs))
         except BrokenExecutor as error:
             raise InputError(
                 "a process of the sweep died, for want of memory perhaps; what is finished is kept: "
                 "run the same command again, with fewer --jobs"
             ) from error
+
+
+def _same_code(point: RunRecord | Failure) -> RunRecord | Failure:
+    """A record by other training code, as of a worker that joined later, is none of this sweep."""
+    if isinstance(point, RunRecord) and point.code != training_code_hash():
+        return Failure(point.config, "a worker has other training code: install this version there")
+    return point

@@ -115,6 +115,8 @@ def test_grid_is_every_combination_the_last_axis_fastest() -> None:
         (["f", "--markdown", "page.md"], "--verify"),
         (["f", "--verify", "f.json"], "leave AXIS"),
         (["--verify", "absent.json"], "absent.json"),
+        (["--verify", "a.json", "--markdown", "a.json"], "--markdown"),
+        (["--verify", "a.json", "--markdown", "."], "not a regular file"),
     ],
 )
 def test_bad_input(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,6 +197,14 @@ def test_seeds_alone_are_judged_unless_told_otherwise(monkeypatch: pytest.Monkey
     for arguments in (["seed=0"], ["seed=0", "--no-judge"], ["f=0.5", "seed=0"], ["f=0.5", "--judge"]):
         assert main(["sweep", "--recipe", "tiny", "--jobs", "1", *arguments]) == 1
     assert judged == [True, False, False, True]
+
+
+def test_record_by_other_training_code_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = synthetic_sweep(logistic(0.25)).records[0]
+    monkeypatch.setattr(execution, "run_point", lambda config, work: record)
+    [point] = execution.run_points([TINY], Work(), jobs=1)
+    assert isinstance(point, Failure), f"a record of code {record.code!r} was taken"
+    assert "other training code" in point.reason
 
 
 def test_failing_point_is_reported_and_stops_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
