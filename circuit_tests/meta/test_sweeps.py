@@ -253,14 +253,15 @@ def test_verify_says_whether_the_claims_hold(
 
 
 def judged_study(path: Path) -> None:
-    """Three seeds; on one the first claim fails, and the last is skipped on all."""
+    """Three seeds; on one the first claim fails, the second holds on all, and the last is skipped."""
     results = synthetic_sweep(logistic(0.25), values=(0.7,), seeds=3)
-    first, last = CLAIMS[0].id, CLAIMS[-1].id
+    first, second, last = CLAIMS[0].id, CLAIMS[1].id, CLAIMS[-1].id
     records = [
         dataclasses.replace(
             record,
             claims={
                 first: JudgedClaim(Verdict.FAILS if record.config["seed"] == 1 else Verdict.HOLDS, 0.5),
+                second: JudgedClaim(Verdict.HOLDS, 0.5),
                 last: JudgedClaim(Verdict.SKIPPED, None),
             },
         )
@@ -276,9 +277,10 @@ def test_seeds_page_counts_what_holds(tmp_path: Path, capsys: pytest.CaptureFixt
     page = tmp_path / "seeds.md"
     assert main(["seeds", str(tmp_path / "seeds"), "--markdown", str(page)]) == 0
     text = page.read_text()
-    assert f"| {CLAIMS[0].id} | 2 of 3 | [0.04, 1.00] |" in text, "Clopper-Pearson of 2 in 3 at .99"
+    assert f"| {CLAIMS[0].id} | 2 of 3 | [0.03, 1.00] |" in text, "Clopper-Pearson of 2 in 3 at 1 - .01 / 2 claims"
+    assert f"| {CLAIMS[1].id} | 3 of 3 | [0.14, 1.00] |" in text, "Clopper-Pearson of 3 in 3 at 1 - .01 / 2 claims"
     assert f"| {CLAIMS[-1].id} |" not in text, "a claim that was never judged has no rate"
-    assert f"0 of 1 hold; fails: {CLAIMS[0].id} |" in text
+    assert f"1 of 2 hold; fails: {CLAIMS[0].id} |" in text
     assert "](seeds/paper.svg)" in text
     assert (tmp_path / "seeds" / "paper.svg").exists()
     assert "no .json results" in refused(capsys, "seeds", tmp_path / "nothing")
