@@ -11,7 +11,8 @@ import torch
 
 from aa_core.errors import InputError
 from aa_core.runs import RunStore, default_root
-from aa_core.sweeps.record import RunRecord, plain_config, run_record
+from aa_core.sweeps.kept import kept_record
+from aa_core.sweeps.record import RunRecord, plain_config
 from aa_core.training.config import TrainConfig
 from aa_core.training.metrics import metrics_for
 
@@ -52,7 +53,7 @@ def run_point(config: TrainConfig, work: Work) -> RunRecord | Failure:
     torch.set_num_threads(work.threads)
     try:
         store = RunStore(metrics_for, root=work.cache or default_root())
-        return run_record(store.run(config, threads=work.threads), judge=work.judge)
+        return kept_record(store.run(config, threads=work.threads), store.root, judge=work.judge)
     except InputError as error:
         return failure(config, str(error))
     except Exception as error:
