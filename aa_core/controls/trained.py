@@ -6,13 +6,16 @@ from dataclasses import replace
 
 from aa_core.controls.control import TrainedControl
 from aa_core.task.split import SplitConfig
+from aa_core.training.config import TrainConfig
 from aa_core.training.recipes import RECIPES
+
+SHORT = TrainConfig(steps=10_000, learning_rate=3e-3, decay_steps=3_000)
 
 CONTROLS: tuple[TrainedControl, ...] = (
     TrainedControl(
         "trained-on-addition-alone",
-        "The recipe `fast` on sums of two constants alone: it adds any two, and never had to look anything up.",
-        replace(RECIPES["fast"], split=SplitConfig(one_variable_frequency=0.0, two_variable_frequency=0.0)),
+        "10,000 steps at 3e-3 on sums of two constants alone: it adds any two, and never had to look anything up.",
+        replace(SHORT, split=SplitConfig(one_variable_frequency=0.0, two_variable_frequency=0.0)),
         breaks=(
             *("accuracy/1L", "accuracy/1R", "accuracy/2-var", "order", "refinement", "previous-token", "qk-identity"),
             *("shared-representation", "probes", "gradient", "causal", "circuit"),
@@ -25,8 +28,8 @@ CONTROLS: tuple[TrainedControl, ...] = (
     ),
     TrainedControl(
         "trained-on-few-pairs",
-        "The recipe `fast` on a tenth of all pairs: it memorises their sums, and binds.",
-        replace(RECIPES["fast"], split=SplitConfig(train_fraction=0.1)),
+        "10,000 steps at 3e-3 on a tenth of all pairs: it memorises their sums, and binds.",
+        replace(SHORT, split=SplitConfig(train_fraction=0.1)),
         breaks=(
             *("fourier", "addition/table", "addition/margin"),
             *("generalisation/0-var-held-out", "generalisation/0-var-held-out-off-diagonal"),
