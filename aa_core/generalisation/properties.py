@@ -29,9 +29,9 @@ LOOKS = (16, 32, 64, 128)
 # Measured, as layouts that reach BOUND among those that decided, the least over both quantities and all
 # transformations but the two below: fixture, paper recipe seeds 0 and 2, seeds 0, 1 and 3 at 3e-3: 32 of 32; the
 # paper's own run 63 of 64 (final), 32 of 32 (14501, 16001, 25001).
-#   position-never-seen     fixture 64 of 64, seed 0 123 of 128, seeds 0 and 3 at 3e-3 118 and 120 of 128; the paper's own
-#                           run 125 (16001) and 120 of 128 (25001), and 97 at 14501, where it has not learned b on the
-#                           right: there it must not hold.
+#   position-never-seen     fixture 64 of 64, seed 0 123 of 128, seeds 0 and 3 at 3e-3 118 and 120 of 128; the paper's
+#                           own run 125 (16001) and 120 of 128 (25001), and 97 at 14501, where it has not learned b on
+#                           the right: there it must not hold.
 #   operand-values-equal    n + n is harder for all of them, so that it has a bound of its own: the worst layout is at
 #                           .76 (fixture), .71 (seed 0), .68 (seed 0 at 3e-3); the paper's own run .73 to .83.
 
