@@ -170,6 +170,7 @@ def test_a_model_without_errors(tmp_path: Path) -> None:
     assert checked(certificate, checkpoint) is None
 
 
+@pytest.mark.slow
 def test_processes_agree(checkpoint: Checkpoint, domain: Domain, certificate: Certificate, tmp_path: Path) -> None:
     parallel = certify(domain, checkpoint, replace(PLAN, jobs=2), tmp_path, quiet)
     assert findings(parallel) == findings(certificate)

@@ -427,6 +427,7 @@ def run_command(command: str, checkpoint: Path, **environment: str) -> subproces
     )
 
 
+@pytest.mark.slow
 def test_output_that_cannot_be_written(checkpoint: Path) -> None:
     full = run_command("aa claims > /dev/full", checkpoint)
     assert (full.returncode, full.stderr.count("\n")) == (2, 1), full.stderr

@@ -71,6 +71,7 @@ def by_config(points: list[RunRecord | Failure]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_cluster_gives_what_this_machine_gives_though_a_worker_dies(two_workers: Cluster, tmp_path: Path) -> None:
     here = [run_point(config, Work(cache=tmp_path)) for config in POINTS]
     there: list[RunRecord | Failure] = []

@@ -158,14 +158,14 @@ def test_changes_of_code_and_config_are_said(gate: Gate, capsys: pytest.CaptureF
     gate.change = lambda record: dataclasses.replace(
         record,
         code="1" * 64,
-        config={**record.config, "weight_decay": 0.5},
+        config={**record.config, "batch_size": 64},
         claims=dict(list(record.claims.items())[1:]),  # pyright: ignore
     )
     gate()
     printed = capsys.readouterr().out
     for text in (
         "training code 111111111111, the baseline's is 000000000000",
-        "config: weight_decay 0.02 before, 0.5 now",
+        "config: batch_size 512 before, 64 now",
     ):
         assert text in printed
     assert f"no longer judged: {CLAIMS[0].id}" in printed
