@@ -282,7 +282,21 @@ def test_a_run_without_a_held_letter(good: Subject) -> None:
     blind = changed("W_K1", slice(None), slice(None), 0)
     assert last_held_letter(trajectory(blind, blind)) is None
     assert np.isnan(raised_score_of_held_letter(trajectory(blind, blind)).value), "a model that never binds must fail"
-    with pytest.raises(NotApplicable, match="no checkpoint at which"):
+    with pytest.raises(NotApplicable, match="none is held back"):
         last_held_letter(trajectory(blind, good))
     with pytest.raises(NotApplicable, match="fails to the end"):
         last_held_letter(trajectory(blind, with_score(A, -8)))
+
+
+@pytest.mark.parametrize(("works", "is_held_back"), [(149, False), (150, True)])
+def test_a_letter_that_works_soon_after_the_others_was_not_held_back(
+    good: Subject, works: int, is_held_back: bool
+) -> None:
+    run = TrajectorySubject((100, works), (with_score(A, -8), good))
+    if is_held_back:
+        held = last_held_letter(run)
+        assert held is not None
+        assert (held.checkpoint, held.letter) == (0, A)
+    else:
+        with pytest.raises(NotApplicable, match=f"step {works}, soon after the unrestricted ones at step 100"):
+            last_held_letter(run)
