@@ -292,7 +292,7 @@ def test_a_run_without_a_held_letter(good: Subject) -> None:
 def test_a_letter_that_works_soon_after_the_others_was_not_held_back(
     good: Subject, works: int, is_held_back: bool
 ) -> None:
-    run = TrajectorySubject((100, works), (with_score(A, -8), good))
+    run = dataclasses.replace(trajectory(with_score(A, -8), good), steps=(100, works))
     if is_held_back:
         held = last_held_letter(run)
         assert held is not None
