@@ -40,10 +40,15 @@ def check_writable(path: Path) -> None:
     """Refuse, before any work, a path that `write_atomically` could not or should not replace.
 
     Raises:
-        InputError: the path is a folder, a device or a pipe.
+        InputError: the path is a folder, a device or a pipe, or nothing can be written where it would be.
     """
-    if path.exists() and not path.is_file():
-        raise InputError(f"cannot write {path}: it is there and not a regular file; choose another place")
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"cannot write {path}: it is there and not a regular file; choose another place")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
 
 
 def read_bytes(path: Path) -> bytes:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from aa_core.cli.options import add_subject_options, path, subject_checkpoints
+from aa_core.cli.outputs import check_outputs
 
 
 def add_parser(commands: Any) -> None:
@@ -16,6 +17,7 @@ def add_parser(commands: Any) -> None:
         epilog="exit code: 0 every control breaks what it was built to break, 1 one does not, 2 bad input",
     )
     add_subject_options(parser)
+    parser.add_argument("--claims", metavar="IDS", help="only these, by id, family or pattern, separated by commas")
     parser.add_argument("--json", type=path, metavar="FILE", help="write every verdict to FILE")
     parser.add_argument("--markdown", type=path, metavar="FILE", help="write a page to FILE")
     parser.set_defaults(run=run)
@@ -25,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     """Print what each control breaks and what is wrong; write the reports."""
     from rich.table import Table
 
-    from aa_core.claims.registry import CLAIMS
+    from aa_core.claims.registry import select_claims
     from aa_core.claims.subjects import as_subject
     from aa_core.cli.progress import bar
     from aa_core.controls import (
@@ -39,10 +41,11 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.report.controls_page import controls_page
     from aa_core.report.table import terminal
 
+    check_outputs({"--json": options.json, "--markdown": options.markdown}, {"--checkpoint": options.checkpoint})
     subject = as_subject(subject_checkpoints(options))
     matrix = control_matrix(
         subject,
-        CLAIMS,
+        select_claims(options.claims),
         BREAKING_CONTROLS.values(),
         SYMMETRIES.values(),
         progress=lambda changes: bar(changes, len(changes), "controls"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aa_core.cli.options import path
+from aa_core.cli.outputs import check_outputs
 from aa_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,8 +75,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_options(options: argparse.Namespace) -> None:
     """Refuse what cannot be meant, before any work."""
-    from aa_core.files import check_writable
-
     if options.update_baseline and (options.invariants_only or options.no_invariants or options.simulate):
         raise InputError(
             "--update-baseline does all the work: leave --invariants-only, --no-invariants, --simulate out"
@@ -84,17 +83,10 @@ def _check_options(options: argparse.Namespace) -> None:
         raise InputError("--update-baseline and --reason TEXT go together: say why the new baseline is right")
     if options.jobs is not None and not 1 <= options.jobs <= MOST_JOBS:
         raise InputError(f"--jobs is {options.jobs}, expected 1 to {MOST_JOBS}")
-    taken = {options.baseline.resolve(): "the baseline"}
-    for name in ("json", "junit", "markdown"):
-        output = getattr(options, name)
-        if output is None:
-            continue
-        if output.resolve() in taken:
-            raise InputError(f"--{name} {output} is {taken[output.resolve()]}: choose another place")
-        check_writable(output)
-        taken[output.resolve()] = f"what --{name} writes"
+    reports = {f"--{name}": getattr(options, name) for name in ("json", "junit", "markdown")}
+    check_outputs(reports, {"--baseline": options.baseline})
     if options.update_baseline:
-        check_writable(options.baseline)
+        check_outputs({"--output": options.baseline})
 
 
 def _gate_config(options: argparse.Namespace) -> GateConfig:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from aa_core.cli.options import path, run_config, use_threads
+from aa_core.cli.outputs import check_outputs
 from aa_core.errors import InputError
 
 EVERY = 200
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     """Train the branches, print where each gets to, write the points."""
     from aa_core.cli.progress import bar
     from aa_core.experiments.respread import branch_points
-    from aa_core.files import check_writable, write_atomically
+    from aa_core.files import write_atomically
     from aa_core.report.respread_page import branch_lines, points_json
     from aa_core.report.table import terminal
 
@@ -44,8 +45,7 @@ def run(options: argparse.Namespace) -> int:
             )
     if options.until <= options.start:
         raise InputError(f"--until is {options.until}, expected a step after --start ({options.start})")
-    if options.json is not None:
-        check_writable(options.json)
+    check_outputs({"--json": options.json})
     total = len(branches) * ((options.until - options.start) // EVERY + 1)
     points = list(bar(branch_points(config, options.start, options.until, branches, EVERY), total, "branches"))
     for line in branch_lines(points):

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from aa_core.cli.options import path
+from aa_core.cli.outputs import check_outputs
 
 
 def add_parser(commands: Any) -> None:
@@ -18,6 +19,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print or write the page."""
+    check_outputs({"--markdown": options.markdown})
     from aa_core.files import write_atomically
     from aa_core.report.results_page import results_page
 

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from aa_core.cli.options import path
+from aa_core.cli.outputs import check_outputs
 
 
 def add_parser(commands: Any) -> None:
@@ -20,6 +21,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print or write the page."""
+    check_outputs({"--markdown": options.markdown})
     from aa_core.report.seeds_page import seeds_page, write_seeds_page
 
     if options.markdown is None:

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from aa_core.cli.options import path
+from aa_core.cli.outputs import check_outputs
 from aa_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Do every point that is not in the output yet."""
     from aa_core.cli.progress import bar
-    from aa_core.files import check_writable, write_atomically
+    from aa_core.files import write_atomically
     from aa_core.sweeps.execution import run_points
     from aa_core.sweeps.grid import grid
     from aa_core.sweeps.point import Failure, Work
@@ -90,8 +91,7 @@ def run(options: argparse.Namespace) -> int:
     base, axes = _base(options), _axes(options)
     configs = grid(base, axes)
     order = [plain_config(config) for config in configs]
-    for output in filter(None, (options.output, options.csv)):
-        check_writable(output)
+    check_outputs({"--output": options.output, "--csv": options.csv})
     judge = options.judge if options.judge is not None else {axis.field for axis in axes} == {"seed"}
     manifest = sweep_manifest(_command(options), base, axes)
     results = SweepResults(manifest)
@@ -117,7 +117,6 @@ def run(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     """Judge the claims about each results file, print them, write the page."""
     from aa_core.cli.verify import exit_code
-    from aa_core.files import check_writable
     from aa_core.report.record import claim_record
     from aa_core.report.table import results_table, summary_line, terminal
     from aa_core.sweeps.claims import verify_sweep
@@ -129,9 +128,7 @@ def _verify(options: argparse.Namespace) -> int:
     if options.markdown is not None:
         import aa_core.report.sweeps_page  # noqa: F401 - refuses where the libraries for plots are missing
 
-        if options.markdown.resolve() in {file.resolve() for file in options.verify}:
-            raise InputError(f"--markdown {options.markdown} is what --verify reads: choose another place")
-        check_writable(options.markdown)
+        check_outputs({"--markdown": options.markdown}, {f"--verify {file}": file for file in options.verify})
     console, judged = terminal(), []
     for file in options.verify:
         results = verify_sweep(curve(load_results(file)))

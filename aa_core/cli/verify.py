@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from aa_core.cli.options import add_subject_options, path, subject_checkpoints
-from aa_core.errors import InputError
+from aa_core.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
     from aa_core.claims.claim import Result
 
-EXIT_CODES = "exit code: 0 all applicable claims hold, 1 one fails, 2 bad input, 3 one is undecided"
+EXIT_CODES = "exit code: 0 all applicable claims hold, 1 one fails, 2 bad input, 3 one is undecided, or none was judged"
 
 
 def add_parser(commands: Any) -> None:
@@ -49,7 +49,10 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.report.record import claim_record, json_report, subject_record
     from aa_core.report.table import print_results, terminal
 
-    check_outputs(options)
+    inputs = {"--checkpoint": options.checkpoint, "--expectations": options.expectations}
+    check_outputs({"--json": options.json, "--html": options.html}, inputs)
+    if options.html is not None:
+        import aa_core.report.page  # noqa: F401 - refuses where the libraries for plots are missing
     claims = select_claims(options.claims)
     expectations = load_expectations(options.expectations)
     model = model_name(options)
@@ -71,26 +74,6 @@ def run(options: argparse.Namespace) -> int:
     return exit_code(results)
 
 
-def check_outputs(options: argparse.Namespace) -> None:
-    """Refuse, before the work, reports that would overwrite the model or each other.
-
-    Raises:
-        InputError: they would, cannot be written where they should, or need what is not installed.
-    """
-    from aa_core.files import check_writable
-
-    if options.html is not None:
-        import aa_core.report.page  # noqa: F401 - refuses where the libraries for plots are missing
-    taken = {} if options.checkpoint is None else {options.checkpoint.resolve(): "the checkpoint"}
-    for option, output in (("--json", options.json), ("--html", options.html)):
-        if output is None:
-            continue
-        if output.resolve() in taken:
-            raise InputError(f"{option} {output} is {taken[output.resolve()]}: choose another place")
-        check_writable(output)
-        taken[output.resolve()] = f"what {option} writes"
-
-
 def model_name(options: argparse.Namespace) -> str:
     """The name of the model in a file of expectations: `seed3`, `checkpoint` or `fixture`."""
     if options.seed is not None:
@@ -99,6 +82,16 @@ def model_name(options: argparse.Namespace) -> str:
 
 
 def exit_code(results: Iterable[Result]) -> int:
-    """1 where a claim fails, or holds although a failure is expected; else 3 where one is undecided; else 0."""
+    """1 where a claim fails, or holds although a failure is expected; else 3 where one is undecided, or none is judged
+    for want of what they need; else 0.
+    """
+    from aa_core.statistics import Verdict
+
+    results = list(results)
     surprises = {result.verdict.value for result in results if result.surprises}
-    return 1 if surprises & {"fails", "holds"} else 3 if surprises else 0
+    if surprises & {"fails", "holds"}:
+        return 1
+    unjudged = bool(results) and all(
+        result.verdict is Verdict.SKIPPED and result.expectation is None for result in results
+    )
+    return 3 if surprises or unjudged else 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from aa_core.claims.claim import Claim, Criterion
+from aa_core.claims.claim import Claim, Criterion, Scope
 from aa_core.claims.registry import CLAIMS, interval_alpha
-from aa_core.controls import CONTROLS, TRAJECTORY_CONTROLS
+from aa_core.controls import BREAKING_CONTROLS, TRAINED_CONTROLS
 from aa_core.statistics import FAMILY_ALPHA
 
 INTRODUCTION = """\
@@ -39,12 +39,16 @@ def claims_page() -> str:
     ]
     for family, claims in families:
         parts.append(f"## {family}\n")
-        parts.extend(_entry(claim) for claim in claims)
+        parts.extend(claim_entry(claim) for claim in claims)
     parts.append("## Controls\n\n" + "\n".join(_controls()))
     return "\n".join(parts) + "\n"
 
 
-def _entry(claim: Claim) -> str:
+def claim_entry(claim: Claim) -> str:
+    """All that is known of a claim, as Markdown."""
+    trained = [control.name for control in TRAINED_CONTROLS.values() if {claim.id, claim.family} & {*control.breaks}]
+    if claim.scope is not Scope.CHECKPOINT:
+        trained = []
     lines = [
         f"### `{claim.id}`\n",
         f"{claim.statement}\n",
@@ -53,7 +57,7 @@ def _entry(claim: Claim) -> str:
         *(f"- and {_criterion(condition)}" for condition in claim.conditions),
         f"- paper: {claim.paper}",
         f"- measured: {claim.evidence}",
-        f"- broken by: {', '.join(claim.broken_by)}",
+        f"- broken by: {', '.join((*claim.broken_by, *trained))}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -63,5 +67,4 @@ def _criterion(criterion: Criterion) -> str:
 
 
 def _controls() -> list[str]:
-    controls = {**CONTROLS, **TRAJECTORY_CONTROLS}
-    return [f"- `{name}`: {control.statement}" for name, control in controls.items()]
+    return [f"- `{name}`: {control.statement}" for name, control in BREAKING_CONTROLS.items()]

@@ -18,6 +18,9 @@ from aa_core.statistics import Verdict
 STYLES = {"holds": "green", "fails": "bold red", "undecided": "yellow", "skipped": "dim"}
 WIDTH = 120  # where standard output is not a terminal
 
+EXPECTED = " (expected)"
+CONTRADICTS = " (expected to fail)"
+
 Record = Mapping[str, Any]
 
 
@@ -64,7 +67,7 @@ def state_texts(state: Record) -> dict[str, str]:
     texts = {"state": f"{state['name']} ({evidence})"}
     if state["first_steps"] is not None:
         steps = [f"{name} {'the last' if step is None else step}" for name, step in state["first_steps"].items()]
-        texts["first steps"] = ", ".join(steps)
+        texts["first steps"] = "; ".join(steps)
     return texts
 
 
@@ -76,7 +79,7 @@ def results_table(records: Sequence[Record]) -> Table:
     with_model = any("model" in record for record in records)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in (*(["model"] if with_model else []), "claim", "measured", "threshold", "verdict"):
-        table.add_column(column, overflow="fold", no_wrap=column in ("threshold", "verdict"))
+        table.add_column(column, overflow="fold", no_wrap=column != "measured")  # ids can be copied and searched for
 
     def add(model: str, name: str, measured: str, threshold: str | None, verdict: str, why: str = "") -> None:
         cells = (name, measured, threshold or "")
@@ -116,19 +119,26 @@ def _interval_text(interval: tuple[float, float]) -> str:
     return "[{:.3f}, {:.3f}]".format(*interval)
 
 
+def _expected_text(record: Record) -> str:
+    expected = record.get("expected")
+    if expected is None or expected["expect"] != "fails" or record["verdict"] == Verdict.SKIPPED:
+        return ""
+    return CONTRADICTS if record["verdict"] == Verdict.HOLDS else EXPECTED
+
+
 def _why(record: Record) -> str:
     """What a verdict alone would leave unclear: that a failure is expected, or that a condition decides."""
-    expected = record.get("expected")
-    if expected is not None and expected["expect"] == "fails":
-        return " (expected to fail)" if record["verdict"] == Verdict.HOLDS else " (expected)"
+    if text := _expected_text(record):
+        return text
     deciding = [condition["verdict"] for condition in record["conditions"]]
     return " (condition)" if record["verdict"] in deciding and record["verdict"] != record["itself"] else ""
 
 
 def summary_line(records: Iterable[Record]) -> str:
-    """Counts of verdicts."""
-    counts = Counter(record["verdict"] for record in records)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in STYLES if counts[verdict])
+    """Counts of verdicts, those apart that a file of expectations foresees or that contradict it."""
+    counts = Counter(record["verdict"] + _expected_text(record) for record in records)
+    order = [verdict + text for verdict in STYLES for text in ("", EXPECTED, CONTRADICTS)]
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
 
 
 class _Output(Console):
@@ -151,4 +161,6 @@ def print_results(console: Console, subject: Record, records: Sequence[Record]) 
     console.print(results_table(records))
     console.print(summary_line(records))
     if any(record["verdict"] in (Verdict.FAILS, Verdict.UNDECIDED) for record in records):
-        console.print("aa claims says what each claim is; --html FILE shows it with plots")
+        console.print("aa claims ID says all that is known of a claim; --html FILE shows the results with plots")
+    elif any(record["verdict"] == Verdict.HOLDS for record in records):
+        console.print("claims are on means over letters and layouts; aa search looks for the worst of them")

@@ -275,6 +275,8 @@ def result(verdict: str, expect: Literal["fails"] | None = None) -> Result:
     [
         ([], 0),
         ([result("holds"), result("skipped")], 0),
+        ([result("skipped"), result("skipped")], 3),  # nothing was judged
+        ([result("skipped", "skip")], 0),
         ([result("holds"), result("undecided")], 3),
         ([result("fails"), result("undecided"), result("holds")], 1),
         ([result("fails", "fails"), result("undecided", "fails"), result("skipped", "fails")], 0),
@@ -354,7 +356,8 @@ def test_a_report_does_not_overwrite_the_model(
     link = tmp_path / "link"
     link.symlink_to(checkpoint)
     for output in (checkpoint, link):
-        assert "is the checkpoint" in refused(capsys, "verify", "--checkpoint", checkpoint, option, output)
+        message = refused(capsys, "verify", "--checkpoint", checkpoint, option, output)
+        assert f"{option} {output} is what --checkpoint reads" in message
     assert checkpoint.read_bytes() == before
 
 

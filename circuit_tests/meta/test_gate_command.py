@@ -263,7 +263,7 @@ def test_bad_input_is_refused_in_one_line(
 
 def test_an_output_over_the_baseline_is_refused(gate: Gate, capsys: pytest.CaptureFixture[str]):
     assert gate("--markdown", gate.baseline) == 2
-    assert "is the baseline: choose another place" in capsys.readouterr().err
+    assert "is what --baseline reads: choose another place" in capsys.readouterr().err
 
 
 # Simulated comparisons

@@ -222,7 +222,7 @@ def test_state_of_a_folder_names_the_first_step_of_each(monkeypatch: pytest.Monk
     }
     assert state_texts(record) == {
         "state": "stuck: variables collapsed (share right 0.25, not >= 0.5; spread undefined, not >= 0.2)",
-        "first steps": "untrained 0, adds 3, stuck: variables collapsed the last",
+        "first steps": "untrained 0; adds 3; stuck: variables collapsed the last",
     }
 
 
@@ -276,7 +276,18 @@ def test_table_names_models_where_records_do():
 def test_table_ends_with_counts():
     records = [claim_record(each) for each in (FAILING, SKIPPED, SKIPPED)]
     assert printed(*records)[-2] == summary_line(records) == "1 fails, 2 skipped"
-    assert printed(*records)[-1].startswith("aa claims says"), "where something fails a hint follows"
+    assert printed(*records)[-1].startswith("aa claims ID says"), "where something fails a hint follows"
+    holds = claim_record(result(Verdict.HOLDS, finding("q", RIGHT, at_least(0.9))))
+    assert "aa search" in printed(holds)[-1], "where all holds another"
+
+
+def test_counts_tell_what_was_expected():
+    expectation = Expectation(claim="*", reason="known")
+    verdicts = [Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED]
+    judged = [dataclasses.replace(result(verdict), expectation=expectation) for verdict in verdicts]
+    records = [claim_record(each) for each in (*judged, result(Verdict.HOLDS), result(Verdict.FAILS))]
+    expected = "1 holds, 2 holds (expected to fail), 1 fails, 1 fails (expected), 1 undecided (expected)"
+    assert summary_line(records) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from aa_core.checkpoints import load_trajectory
 from aa_core.circuits.dynamics import TrajectorySubject
+from aa_core.circuits.refinement import ONE_VARIABLE, TWO_VARIABLES
 from aa_core.circuits.state import (
     SPREAD,
     Observe,
@@ -97,7 +99,7 @@ def test_symmetries_change_no_state(fixture: TrajectorySubject, states: dict[Sta
 
 # Thresholds
 
-NAMES = ("seen", "held-out", "1L", "1R", "2-var", "spread", "1-var/restricted", "2-var/one-restricted")
+NAMES = ("seen", "held-out", "1L", "1R", "2-var", "spread", "letters, 1-var", "letters, 2-var")
 GOOD: dict[str, float] = {name: 1.0 for name in NAMES}
 BOUNDS = {  # the paper's sizes: guessing is right in 1 of 59, binding at random in 1 of 6 or of 15
     "seen": 0.508,
@@ -105,23 +107,25 @@ BOUNDS = {  # the paper's sizes: guessing is right in 1 of 59, binding at random
     "1L": 0.875,
     "1R": 0.875,
     "2-var": 0.86,
-    "1-var/restricted": 0.85,
-    "2-var/one-restricted": 0.85,
+    "letters, 1-var": 0.85,
+    "letters, 2-var": 0.75,
 }
 LOWER = {"seen": State.UNTRAINED, "held-out": State.MEMORISING} | {
     "1L": State.BINDS,
     "1R": State.BINDS,
     "2-var": State.BINDS,
-    "1-var/restricted": State.COMPOSES,
-    "2-var/one-restricted": State.COMPOSES,
+    "letters, 1-var": State.COMPOSES,
+    "letters, 2-var": State.COMPOSES,
 }
 NOTHING_BOUND = GOOD | {"1L": 1 / 6, "1R": 1 / 6, "2-var": 1 / 15}
 
 
 def observing(values: Mapping[str, float]) -> Observe:
-    def observe(measure: object, **arguments: str) -> float:
-        names = {"seen_zero_variable": "seen", "held_out_zero_variable": "held-out", "variable_spread": "spread"}
-        name = arguments.get("kind") or arguments.get("name") or names[measure.__name__]  # pyright: ignore
+    names = {"seen_zero_variable": "seen", "held_out_zero_variable": "held-out", "variable_spread": "spread"}
+    letters = {ONE_VARIABLE: "letters, 1-var", TWO_VARIABLES: "letters, 2-var"}
+
+    def observe(measure: object, **arguments: Any) -> float:
+        name = arguments.get("kind") or letters.get(arguments.get("roles", ())) or names[measure.__name__]  # pyright: ignore
         return values[name]
 
     return observe
@@ -184,10 +188,10 @@ def test_two_assignments_leave_no_choice_to_two_variables():
     assert bounds == {
         "0-var, pairs of training": 0.571,
         "0-var, pairs held out in both orders": 0.571,
-        "full prefixes, 1L": 0.925,
-        "full prefixes, 1R": 0.925,
-        "pool 1-var/restricted": 0.85,
-        "pool 2-var/one-restricted": 0.85,
+        "1L solved": 0.925,
+        "1R solved": 0.925,
+        "least restricted letter, 1-var": 0.85,
+        "least restricted letter, 2-var": 0.75,
     }
 
 
