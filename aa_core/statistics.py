@@ -7,6 +7,7 @@ judged together, cover their true values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -65,14 +66,19 @@ class Measurement:
     def interval(self, alpha: float) -> tuple[float, float] | None:
         """Two-sided interval of level `1 - alpha`: exact (Clopper-Pearson) for a share, Student's t for a mean.
 
+        The mean of a single case says nothing of others: its interval has no ends.
         None where the value has no sampling error, or none is known.
         """
         if self.exhaustive or self.n is None or np.isnan(self.value):
+            return None
+        if self.n < 1:
             return None
         if self.count is not None:
             exact = stats.binomtest(self.count, self.n).proportion_ci(1 - alpha, method="exact")
             return float(exact.low), float(exact.high)
         if self.spread is not None:
+            if self.n == 1:
+                return -math.inf, math.inf
             half = float(stats.t.ppf(1 - alpha / 2, self.n - 1)) * self.spread
             return self.value - half, self.value + half
         return None
@@ -87,6 +93,8 @@ def share(successes: np.ndarray, *, exhaustive: bool = False, note: str = "") ->
 def mean(values: np.ndarray, note: str = "") -> Measurement:
     """The mean of independent draws."""
     n = len(values)
+    if n < 2:
+        return Measurement(float(values.sum()) if n else math.nan, n, spread=math.inf, note=note)
     return Measurement(float(np.mean(values)), n, spread=float(np.std(values, ddof=1)) / n**0.5, note=note)
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
 from aa_core.circuits.subject import Subject
-from aa_core.statistics import Measurement, exact, share
+from aa_core.statistics import Measurement, NotApplicable, exact, share
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,14 @@ class NeuronFrequencies:
 
 
 def neuron_frequencies(subject: Subject) -> NeuronFrequencies:
-    """Fit every neuron on the grid; exact, since sines and cosines are orthogonal there."""
+    """Fit every neuron on the grid; exact, since sines and cosines are orthogonal there.
+
+    Raises:
+        NotApplicable: the modulus is 2, so that there is no frequency besides 0 and the alternating one.
+    """
     m = subject.task.modulus
+    if m < 3:
+        raise NotApplicable("a modulus of 2 has no frequency")
     mid = subject.grid.activations.resid_mid.double()
     pre = (mid @ subject.tables.w_in.double()).numpy()
     rows, columns = _spectra(pre, m)

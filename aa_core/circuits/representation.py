@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from aa_core.circuits.subject import DataConfig, Subject
-from aa_core.statistics import Measurement, mean, share
+from aa_core.statistics import Measurement, NotApplicable, mean, share
 from aa_core.task.sampling import KINDS, Kind
 from aa_core.task.sequences import Sequences, draw_sequences
 from aa_core.task.split import Split
@@ -30,8 +30,16 @@ def distinct_pairs(split: Split, n: int, seed: int) -> np.ndarray:
 
 @cache
 def paired_sequences(split: Split, name: str, data: DataConfig) -> Sequences:
-    """The same operand pairs in every kind (`name` of a kind, or `twin` for a second 0-var set), in other prefixes."""
+    """The same operand pairs in every kind (`name` of a kind, or `twin` for a second 0-var set), in other prefixes.
+
+    Raises:
+        NotApplicable: the split has fewer than two pairs to compare, or the task too few constants.
+    """
     pairs = distinct_pairs(split, data.pairs, data.seed)
+    if len(pairs) < 2:
+        raise NotApplicable("the split has fewer than two training pairs of different values to compare")
+    if split.task.modulus < split.task.max_assignments + 2:
+        raise NotApplicable("the task has too few constants for sequences whose values all differ")
     kind = Kind.ZERO if name == TWIN else Kind(name)
     stream = len(KINDS) if name == TWIN else KINDS.index(kind)
     rng = np.random.default_rng(np.random.Philox(key=np.array([data.seed, 3000 + stream], dtype=np.uint64)))

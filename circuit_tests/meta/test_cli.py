@@ -408,15 +408,34 @@ def test_results_of_odd_files(text: str, tmp_path: Path, capsys: pytest.CaptureF
     assert "odd.json" in refused(capsys, "results", tmp_path)
 
 
-@pytest.mark.parametrize(("scale", "modulus"), [(1e20, 7), (1e-30, 7), (0.0, 7), (1.0, 3), (1.0, 4)])
+@pytest.mark.parametrize(
+    ("scale", "modulus", "n_assignments", "fraction"),
+    [
+        (1e20, 7, 2, 0.6),
+        (1e-30, 7, 2, 0.6),
+        (0.0, 7, 2, 0.6),
+        (1.0, 2, 2, 0.6),
+        (1.0, 3, 2, 0.6),
+        (1.0, 4, 2, 0.6),
+        (1.0, 3, 4, 0.6),  # fewer constants than a full prefix has assignments
+        (1.0, 7, 2, 0.021),  # one training pair
+        (1.0, 7, 2, 0.045),  # two
+        (1.0, 7, 2, 1.0),
+    ],
+)
 @pytest.mark.filterwarnings("error")
 def test_odd_models_are_judged_without_a_warning(
-    scale: float, modulus: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    scale: float,
+    modulus: int,
+    n_assignments: int,
+    fraction: float,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    task = TaskConfig(modulus=modulus, n_variables=5, max_assignments=2, n_ctx=8)
+    task = TaskConfig(modulus, n_variables=5, max_assignments=n_assignments, n_ctx=2 * n_assignments + 4)
     weights = {name: weight * scale for name, weight in small_parameters(task=task).items()}
     torch.save(hooked_state_dict(weights), tmp_path / "odd.pth")
-    split = ["--never-left", "e", "--never-right", "b", "--train-fraction", "0.6"]
+    split = ["--never-left", "e", "--never-right", "b", "--train-fraction", str(fraction)]
     assert main(["verify", "--checkpoint", str(tmp_path / "odd.pth"), *split]) in (0, 1)
     assert capsys.readouterr().err == ""
 

@@ -15,6 +15,7 @@ from aa_core.statistics import (
     at_least,
     at_most,
     judge,
+    mean,
     sequential_share,
     shared_alpha,
 )
@@ -82,6 +83,15 @@ def test_cases_are_drawn_once_and_in_order() -> None:
     assert asked == [(0, 10), (10, 40), (40, 100)]
     assert (found.verdict, found.measurement.count, found.measurement.n) == (Verdict.UNDECIDED, 95, 100)
     assert found.interval == found.measurement.interval(0.01 / 3), "each look has its share of the error"
+
+
+def test_one_case_decides_nothing_about_others() -> None:
+    one, none = mean(np.array([0.995])), mean(np.array([]))
+    assert (one.value, one.n) == (0.995, 1)
+    assert judge(one, at_least(0.9), 0.01) is Verdict.UNDECIDED
+    assert judge(one, at_most(1.0), 0.01) is Verdict.UNDECIDED
+    assert np.isnan(none.value)
+    assert judge(none, at_least(0.9), 0.01) is Verdict.FAILS, "nothing meets no threshold"
 
 
 @pytest.mark.parametrize("looks", [[], [0, 5], [5, 5], [7, 3]], ids=str)
