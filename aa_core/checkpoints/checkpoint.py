@@ -130,7 +130,8 @@ def _drawn(task: TaskConfig, split: SplitConfig) -> Split:
     try:
         return Split(task, split)
     except InputError as error:
-        raise InputError(f"the split does not fit the task, give another: {error}") from error
+        letters = f"never_left is {split.never_left!r}, never_right {split.never_right!r}"
+        raise InputError(f"the split does not fit the task, give another ({letters}): {error}") from error
 
 
 def _paper_split(task: TaskConfig) -> SplitConfig:

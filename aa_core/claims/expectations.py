@@ -8,15 +8,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from aa_core.errors import InputError
 from aa_core.files import read_bytes
 
 MODEL = re.compile(r"fixture|checkpoint|seed[0-9*?\[\]-]+")
 """Names of models, and patterns of such names."""
+
+
+def _one_line(text: object) -> object:
+    return " ".join(text.split()) if isinstance(text, str) else text
 
 
 class Expectation(BaseModel):
@@ -34,7 +38,7 @@ class Expectation(BaseModel):
     claim: str
     model: str = "*"
     expect: Literal["fails", "skip"] = "fails"
-    reason: str = Field(min_length=1)
+    reason: Annotated[str, BeforeValidator(_one_line), Field(min_length=1)]
 
     def covers(self, claim: str, model: str) -> bool:
         """Whether this entry is about a claim judged on a model."""
@@ -86,9 +90,11 @@ def load_expectations(path: Path | None) -> Expectations:
     if path is None:
         return Expectations()
     try:
-        return Expectations(tuple(_File.model_validate(tomllib.loads(read_bytes(path).decode())).expectation))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        content = tomllib.loads(read_bytes(path).decode())
+    except (ValueError, RecursionError) as error:  # of tomllib, of decoding, of absurd numbers and nesting
         raise InputError(f"{path} is not a TOML file: {error}") from error
+    try:
+        return Expectations(tuple(_File.model_validate(content).expectation))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

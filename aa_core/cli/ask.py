@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from aa_core.cli.options import add_subject_options, subject_checkpoints
+from aa_core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,6 +45,10 @@ def run(options: argparse.Namespace) -> int:
     subject = as_subject(loaded)
     model = subject.final if isinstance(subject, TrajectorySubject) else subject
     answered = model.run(sequences_from_problems(last.task, [problem]))
+    if not answered.activations.logits.isfinite().all():
+        raise InputError(
+            f"{last.path}: its answers are not finite numbers, so large are its weights: try another model"
+        )
     top = answered.activations.logits[0].softmax(-1).topk(min(LIKELIEST, last.task.modulus))
     answer, true = int(top.indices[0]), problem.answer(last.task)
 

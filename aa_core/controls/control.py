@@ -9,6 +9,7 @@ from pathlib import Path
 from aa_core.checkpoints import load_checkpoint
 from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import Subject
+from aa_core.errors import InputError
 from aa_core.fixtures import fixtures
 from aa_core.model.parameters import Parameters
 from aa_core.task.split import Split
@@ -79,10 +80,24 @@ class TrainedControl:
         """The trained model, judged on its own training pairs with the data sizes of `subject`; `seed` changes nothing.
 
         Raises:
-            InputError: the committed file is missing or damaged.
+            InputError: as `load`.
         """
         split = replace(self.config.split, one_variable_frequency=1.0, two_variable_frequency=1.0)
-        return Subject(load_checkpoint(self.path).parameters, Split(self.config.task, split), subject.data)
+        return Subject(self.load(), Split(self.config.task, split), subject.data)
+
+    def load(self) -> Parameters:
+        """The committed weights.
+
+        Raises:
+            InputError: the file is missing, damaged, or of another run.
+        """
+        remedy = "restore it, or rebuild it with aa fixture --trained"
+        if not self.path.is_file():
+            raise InputError(f"{self.path} is missing: {remedy}")
+        checkpoint = load_checkpoint(self.path)
+        if (checkpoint.config, checkpoint.step) != (self.config, self.config.steps):
+            raise InputError(f"{self.path} is not the last step of the run that this control names: {remedy}")
+        return checkpoint.parameters
 
 
 @dataclass(frozen=True)

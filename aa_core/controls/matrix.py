@@ -129,6 +129,9 @@ def control_matrix(
         for change in (*controls, *symmetries)
         if not isinstance(change, TrainedControl) or change.config.task == final.task
     ]
+    for change in changes:
+        if isinstance(change, TrainedControl):
+            change.load()  # refuses a missing file before the work
     rows = _judged(subject, judged, ITSELF, Group.ITSELF, 0)
     for change in progress(changes):
         for seed in seeds:

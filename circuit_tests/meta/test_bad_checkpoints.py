@@ -261,7 +261,8 @@ def test_split_that_does_not_fit(tmp_path: Path) -> None:
 def test_paper_split_that_leaves_too_few_letters(tmp_path: Path) -> None:
     task = TaskConfig(modulus=7, n_variables=3, max_assignments=2, n_ctx=8)
     (tmp_path / "x.pth").write_bytes(torch_bytes(small_parameters(0, task)))
-    assert "give another: never_left and never_right must leave" in refusal(tmp_path / "x.pth")
+    message = refusal(tmp_path / "x.pth")
+    assert "give another (never_left is '', never_right 'ab'): never_left and never_right must leave" in message
     assert load_checkpoint(tmp_path / "x.pth", SplitConfig(never_left="", never_right="")).task == task
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from aa_core.checkpoints import save_checkpoint
 from aa_core.circuits.dynamics import TrajectorySubject
 from aa_core.circuits.subject import Subject
 from aa_core.claims.claim import Claim, Criterion, Form
@@ -26,6 +27,8 @@ from aa_core.controls import (
     write_matrix,
 )
 from aa_core.controls.matrix import Group
+from aa_core.errors import InputError
+from aa_core.model.config import ModelConfig
 from aa_core.model.parameters import Parameters
 from aa_core.statistics import Measurement, at_least, exact
 from aa_core.task.config import TaskConfig
@@ -125,11 +128,32 @@ def test_spared_claims_must_hold(good: Subject, build: object, n_faults: int, sp
 def test_a_trained_control_must_break_what_it_says(good: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     control = TrainedControl("stays-good", "", TrainConfig(task=good.task), breaks=("a",), spares=())
     monkeypatch.setattr(TrainedControl, "apply", lambda self, subject, seed: subject)
+    monkeypatch.setattr(TrainedControl, "load", lambda self: good.parameters)
     breaking = Control("qk1-rotated", "", scaled)
     found = matrix_faults(control_matrix(good, [claim(("qk1-rotated",))], [breaking, control], []))
     assert len(found) == 1, found
     assert "a/b holds under stays-good" in found[0], found
     assert "built to break it" in found[0], found
+
+
+@pytest.mark.parametrize(("content", "expected"), [(None, "is missing"), ("other", "is not the last step of the run")])
+def test_the_file_of_a_trained_control_is_checked_before_the_work(
+    good: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, expected: str
+) -> None:
+    control = TrainedControl("some", "", TrainConfig(task=good.task), breaks=("a",), spares=())
+    monkeypatch.setattr("aa_core.controls.control.fixtures", lambda: tmp_path)
+    if content is not None:
+        control.path.parent.mkdir()
+        sizes = inferred_model(good)
+        config = TrainConfig(good.task, sizes, good.split.config, steps=5, checkpoint_every=((10, 5),))
+        save_checkpoint(control.path, good.parameters, config, 5)
+    with pytest.raises(InputError, match=rf"some.safetensors {expected}.*aa fixture --trained"):
+        control_matrix(good, [claim()], [control], [])
+
+
+def inferred_model(subject: Subject) -> ModelConfig:
+    d_model, d_mlp = subject.parameters["blocks.1.mlp.W_in"].shape
+    return ModelConfig(d_model, subject.parameters["blocks.0.attn.W_Q"].shape[-1], d_mlp)
 
 
 def test_trained_controls_are_for_their_own_sizes(good: Subject) -> None:

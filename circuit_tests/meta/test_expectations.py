@@ -26,3 +26,7 @@ JUDGED = [(claim, model) for claim in ("order/ratio", "spike/exists") for model 
 def test_entries_that_can_match_nothing_are_named(claim: str, model: str, stale: bool) -> None:
     entry = Expectation(claim=claim, model=model, reason="known")
     assert Expectations([entry]).unmatched(JUDGED) == [entry] * stale
+
+
+def test_a_reason_is_one_line() -> None:
+    assert Expectation(claim="a/b", reason=" two\n lines ").reason == "two lines"
