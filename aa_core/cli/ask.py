@@ -46,9 +46,7 @@ def run(options: argparse.Namespace) -> int:
     model = subject.final if isinstance(subject, TrajectorySubject) else subject
     answered = model.run(sequences_from_problems(last.task, [problem]))
     if not answered.activations.logits.isfinite().all():
-        raise InputError(
-            f"{last.path}: its answers are not finite numbers, so large are its weights: try another model"
-        )
+        raise InputError(f"{last.path}: its weights are so large that no answer is a finite number; try another model")
     top = answered.activations.logits[0].softmax(-1).topk(min(LIKELIEST, last.task.modulus))
     answer, true = int(top.indices[0]), problem.answer(last.task)
 

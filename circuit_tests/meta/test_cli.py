@@ -265,6 +265,15 @@ def test_ask(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert re.search(rf"^\s*\d+\s+{re.escape(symbol)}\s", printed, re.MULTILINE), f"{symbol} is not in the table"
 
 
+def test_ask_a_model_that_overflows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = {name: weight * 1e30 for name, weight in small_parameters().items()}
+    torch.save(hooked_state_dict(weights), tmp_path / "huge.pth")
+    split = ["--never-left", "d", "--never-right", "a"]
+    message = refused(capsys, "ask", "b=1, 0+b=?", "--checkpoint", tmp_path / "huge.pth", *split)
+    assert "huge.pth" in message
+    assert "so large that no answer is a finite number" in message
+
+
 def result(verdict: str, expect: Literal["fails"] | None = None) -> Result:
     expectation = Expectation(claim="*", expect=expect, reason="known") if expect else None
     return Result(CLAIMS[0], Verdict(verdict), (), expectation=expectation)
