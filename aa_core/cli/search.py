@@ -25,10 +25,13 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "search",
         help="search for the sequences that a model fails on, and for what they have in common",
-        description="Accuracy by letter and side and by pair of letters over all pairs of values, what is to blame, "
-        "the worst layouts found, and the smallest wrong sequences. In a layout, L and R stand for the values of the "
-        "operands and _ for a PAD.",
-        epilog="Wrong sequences are kept in the cache and tried first by the next search, unless CI is set. "
+        description="Accuracy by letter and side and by pair of letters, what is to blame, the worst layouts found, "
+        "and a wrong sequence of each kind: the smallest, or a small one where all of the simplest are right. Each "
+        "accuracy is over all pairs of values, each in a layout of its own as training draws them: any number of "
+        "assignments, PADs anywhere. (The accuracy of aa verify is on full prefixes, and differs.) In a layout, L and "
+        "R stand for the values of the operands and _ for a PAD.",
+        epilog="Wrong sequences that Hypothesis finds are kept in the cache and tried first by the next search, unless "
+        "CI is set. "
         "exit code: 0 nothing is to blame (or, with --replay, all is as recorded), 1 otherwise, 2 bad input",
     )
     add_subject_options(parser)
@@ -46,7 +49,14 @@ def add_parser(commands: Any) -> None:
         "--search-seed", type=int, default=0, metavar="N", help="seed of the search for layouts (default 0)"
     )
     parser.add_argument("--json", type=path, metavar="FILE", help="write what was found to FILE as JSON")
-    parser.add_argument("--replay", type=path, metavar="FILE", help="judge again what --json wrote, without a search")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--replay", type=path, metavar="FILE", help="judge again what --json wrote, without a search")
+    instead.add_argument(
+        "--properties",
+        type=path,
+        metavar="FILE",
+        help="write to FILE, as Markdown, what the tests of properties state, without a model or a search",
+    )
     parser.set_defaults(run=run)
 
 
@@ -56,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.circuits.subject import Subject
 
     _check(options)
+    if options.properties is not None:
+        return _write_properties(options.properties)
     loaded = subject_checkpoints(options)
     last = loaded if isinstance(loaded, Checkpoint) else loaded.final
     subject = Subject(last.parameters, last.split)
@@ -105,6 +117,14 @@ def _replay(file: Path, subject: Subject) -> int:
     return 1 if differences else 0
 
 
+def _write_properties(file: Path) -> int:
+    from aa_core.files import write_atomically
+    from aa_core.generalisation.properties_page import properties_page
+
+    write_atomically(file, properties_page().encode())
+    return 0
+
+
 def _region(options: argparse.Namespace, split: Split) -> Region:
     """The part of all sequences that `--kind` or `--pool` names.
 
@@ -139,11 +159,12 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError(f"--budget is {options.budget}, expected at least 1")
     if not 0 <= options.search_seed < 2**64:
         raise InputError(f"--search-seed is {options.search_seed}, expected 0 to 2**64 - 1")
-    if options.replay is not None:
-        given = [name for name in ("json", "kind", "pool") if getattr(options, name) is not None]
-        if given:
-            raise InputError(f"--replay makes no search: leave --{given[0]} out")
-        return
+    for instead in ("replay", "properties"):
+        if getattr(options, instead) is not None:
+            given = [name for name in ("json", "kind", "pool") if getattr(options, name) is not None]
+            if given:
+                raise InputError(f"--{instead} makes no search: leave --{given[0]} out")
+            return
     import aa_core.generalisation.strategies  # noqa: F401 - refuses where Hypothesis is missing
 
     if options.json is not None:

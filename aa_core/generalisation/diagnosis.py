@@ -17,6 +17,7 @@ from aa_core.task.training_data import draw_n_assignments
 Progress = Callable[[Sequence[Operands]], Iterable[Operands]]
 
 FAILING = 0.9  # in the paper's own late checkpoints what fails is at .00 to .85, the rest above .95
+NEARLY_ALL = 0.8
 KINDS_WITH = ((Kind.LEFT, Kind.TWO), (Kind.RIGHT, Kind.TWO))
 
 
@@ -63,25 +64,26 @@ class RoleAccuracy:
     def causes(self) -> list[Cause]:
         """Kinds that fail, then letters on a side, then single choices of letters that nothing before explains.
 
-        A kind, or a letter on a side, fails where the median over its choices of operand letters does: one bad pair
-        does not make a letter bad. Each takes what it explains with it, the worst first.
+        A kind, or a letter on a side, fails where nearly all of its choices of operand letters do: one bad letter does
+        not make a kind bad, nor one bad pair a letter. Each takes what it explains with it, the one that explains most
+        first, and of those that explain as much, the worst.
         """
         unexplained, found = dict(self.accuracy), []
         for candidates in (self._kinds(), self._roles(), self._choices()):
             parts = {
                 part: [letters for kind in part.operands for letters in part.operands[kind]] for part in candidates
             }
-            while True:
-                medians = {
-                    part: float(np.median(values))
+            while parts:
+                failing = {
+                    part: _Failing(values)
                     for part, choices in parts.items()
                     if (values := [unexplained[letters] for letters in choices if letters in unexplained])
                 }
-                worst = min(medians, key=lambda part: medians[part], default=None)
-                if worst is None or medians[worst] >= FAILING:
+                worst = min(failing, key=lambda part: failing[part].rank, default=None)
+                if worst is None or failing[worst].share < NEARLY_ALL:
                     break
-                found.append(Cause(worst, medians[worst]))
-                for letters in parts[worst]:
+                found.append(Cause(worst, failing[worst].median))
+                for letters in parts.pop(worst):
                     unexplained.pop(letters, None)
         return found
 
@@ -99,6 +101,26 @@ class RoleAccuracy:
         for kind, choices in self.region.operands.items():
             for left, right in choices:
                 yield replace(self.region, kinds=(kind,), left=left, right=right)
+
+
+@dataclass(frozen=True)
+class _Failing:
+    """How much of what is left of a part fails, by the accuracies of its choices of operand letters."""
+
+    accuracies: Sequence[float]
+
+    @property
+    def share(self) -> float:
+        return float(np.mean(np.array(self.accuracies) < FAILING))
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.accuracies))
+
+    @property
+    def rank(self) -> tuple[bool, float, float]:
+        """First those that fail, by how much they explain, then by how bad they are."""
+        return self.share < NEARLY_ALL, -self.share * len(self.accuracies), self.median
 
 
 def role_accuracy(subject: Subject, region: Region, progress: Progress = iter) -> RoleAccuracy:

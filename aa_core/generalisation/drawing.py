@@ -117,10 +117,10 @@ def draw_layout(region: Region, choose: Choose, *, open_values: bool = False) ->
 
 
 def draw_problem(region: Region, choose: Choose) -> Problem:
-    """A problem of a region."""
+    """A problem of a region, in normal form."""
     layout = draw_layout(region, choose)
     left, right = region.pairs[choose("values", range(len(region.pairs)))]
-    return layout.problem(int(left), int(right))
+    return layout.problem(int(left), int(right)).normal(region.task)
 
 
 def draw_distractor(

@@ -1,4 +1,4 @@
-"""What Hypothesis searches for: layouts of small margin, and the smallest sequence that a model gets wrong."""
+"""What Hypothesis searches for: layouts of small margin, and sequences that a model gets wrong."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def scored_by_target(subject: Subject, region: Region, n: int, first_seed: int) 
     return sorted(found, key=lambda entry: entry[0])
 
 
-def smallest_failure(
+def wrong_sequence(
     subject: Subject, region: Region, n: int, *, database: Path | None = None, key: str = ""
 ) -> Problem | None:
-    """The smallest sequence of a region that the model gets wrong.
+    """A sequence of a region that the model gets wrong, as small as Hypothesis makes it.
 
     Args:
         subject: the model.

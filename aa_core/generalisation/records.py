@@ -41,6 +41,19 @@ class SequenceRecord(_Record):
     model: int
 
 
+class FailureRecord(_Record):
+    """A wrong sequence of a part of the task.
+
+    Attributes:
+        sequence: the sequence.
+        smallest: no smaller one of that part is wrong, in the order of `aa_core.generalisation.smallest`; else it was
+            found by a search and made small.
+    """
+
+    sequence: SequenceRecord
+    smallest: bool
+
+
 class KindRecord(_Record):
     """What was found in one kind of sequence.
 
@@ -49,22 +62,24 @@ class KindRecord(_Record):
         random: the worst of the layouts that were drawn at random.
         target: the worst of those that Hypothesis tried, among sequences with the letters that fail most.
         worst: the worst of all, after small steps.
-        smallest: the smallest sequence found wrong, with the letters of the worst layout; None without one.
+        example: the sequence of the worst layout with the smallest operand values that is wrong; None if none is.
+        failure: a wrong sequence of the kind; None if none was found.
     """
 
     kind: Kind
     random: LayoutRecord
     target: LayoutRecord
     worst: LayoutRecord
-    smallest: SequenceRecord | None
+    example: SequenceRecord | None
+    failure: FailureRecord | None
 
 
 class CauseRecord(_Record):
-    """What fails, the median accuracy there, and the smallest sequence found wrong."""
+    """What fails, the median accuracy there, and a wrong sequence; None if none was found."""
 
     text: str
     accuracy: float
-    smallest: SequenceRecord | None
+    failure: FailureRecord | None
 
 
 class LettersRecord(_Record):
@@ -82,20 +97,26 @@ class SearchRecord(_Record):
         subject: what was searched.
         restricted: see `Region`.
         held_out: see `Region`.
+        n_pairs: pairs of operand values that each accuracy is a share of.
+        max_assignments: most assignments of a layout.
         budget: layouts tried at random, by target and by steps, each, for each kind.
         search_seed: seed of the search.
         letters: accuracy by operand letters.
-        causes: what fails.
+        causes: what fails, those that explain most.
+        n_causes: how many there are in all.
         kinds: what was found in each kind.
     """
 
     subject: dict[str, Any]
     restricted: int | None
     held_out: bool | None
+    n_pairs: int
+    max_assignments: int
     budget: int
     search_seed: int
     letters: tuple[LettersRecord, ...]
     causes: tuple[CauseRecord, ...]
+    n_causes: int
     kinds: tuple[KindRecord, ...]
 
     def region(self, split: Split) -> Region:
@@ -106,8 +127,10 @@ class SearchRecord(_Record):
     @property
     def sequences(self) -> list[SequenceRecord]:
         """All sequences found wrong, each once."""
-        found = [record.smallest for record in (*self.causes, *self.kinds)]
-        return list(dict.fromkeys(sequence for sequence in found if sequence is not None))
+        failures = [record.failure for record in (*self.causes, *self.kinds)]
+        found = [failure.sequence for failure in failures if failure is not None]
+        found += [kind.example for kind in self.kinds if kind.example is not None]
+        return list(dict.fromkeys(found))
 
 
 def layout_record(subject: Subject, found: tuple[Score, Layout]) -> LayoutRecord:

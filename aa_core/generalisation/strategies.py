@@ -2,9 +2,11 @@
 
 from hypothesis import given
 from aa_core.generalisation.strategies import problems
+from aa_core.task.config import TaskConfig
 
-@given(problems(TaskConfig(), kinds=(Kind.TWO,)))
-def test_my_model(problem): ...
+@given(problems(TaskConfig(), left="k"))
+def test_my_model(problem):
+    assert problem.answer(TaskConfig()) == sum(problem.operand_values(TaskConfig())) % 59
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ def problems(
     right: str | None = None,
 ) -> st.SearchStrategy[Problem]:
     """Any sequence that the paper's law can draw: at least one assignment, two different letters in 2-var.
+
+    Problems are in normal form: each is what `parse_problem` makes of its text.
 
     The smallest has the fewest assignments, the first letters, the smallest values, operands first, and PADs spread
     evenly.

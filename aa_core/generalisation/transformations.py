@@ -45,6 +45,7 @@ class Transformation:
     Attributes:
         name: as tests and reports call it.
         statement: what must hold, in one sentence.
+        example: a sequence before and after the change.
         change: from the split, a layout and choices to the new layout; None where there is nothing to change.
         pairs: from the modulus to operand values before and after, row by row with the same sum.
         restricted: whether the change moves a letter to a side where training never puts it; else none stands there.
@@ -52,6 +53,7 @@ class Transformation:
 
     name: str
     statement: str
+    example: tuple[str, str]
     change: Callable[[Split, Layout, Choose], Layout | None]
     pairs: Callable[[int], tuple[Pairs, Pairs]] = _all_pairs
     restricted: bool = False
@@ -155,25 +157,51 @@ TRANSFORMATIONS: Mapping[str, Transformation] = {
         Transformation(
             "position-never-seen",
             "A letter is understood on the side where training never puts it: b+14 after 14+b.",
+            ("b=3, b+14=?", "b=3, 14+b=?"),
             operands_exchanged,
             _exchanged,
             restricted=True,
         ),
-        Transformation("operands-exchanged", "Addition commutes.", operands_exchanged, _exchanged),
-        Transformation("letters-renamed", "Any letters can be used.", letters_renamed),
-        Transformation("padding-moved", "PADs can stand anywhere.", padding_moved),
-        Transformation("assignments-reordered", "Assignments can stand in any order.", assignments_reordered),
         Transformation(
-            "distractor-values-changed", "Values that no operand names do not matter.", distractor_values_changed
+            "operands-exchanged", "Addition commutes.", ("c=3, c+14=?", "c=3, 14+c=?"), operands_exchanged, _exchanged
+        ),
+        Transformation("letters-renamed", "Any letters can be used.", ("c=3, c+14=?", "e=3, e+14=?"), letters_renamed),
+        Transformation(
+            "padding-moved",
+            "PADs can stand anywhere.",
+            ("c=3, c+14=?", "_ _ c=3, _ _ _ _ _ _ _ _ c+14=?"),
+            padding_moved,
+        ),
+        Transformation(
+            "assignments-reordered",
+            "Assignments can stand in any order.",
+            ("c=3, d=7, c+14=?", "d=7, c=3, c+14=?"),
+            assignments_reordered,
+        ),
+        Transformation(
+            "distractor-values-changed",
+            "Values that no operand names do not matter.",
+            ("c=3, d=7, c+14=?", "c=3, d=8, c+14=?"),
+            distractor_values_changed,
         ),
         Transformation(
             "number-of-distractors",
             "Any number of assignments that no operand names can be there.",
+            ("c=3, d=7, c+14=?", "c=3, e=1, d=7, c+14=?"),
             n_distractors_changed,
         ),
-        Transformation("operand-values-equal", "n + n is added as any other sum is.", unchanged, _made_equal),
         Transformation(
-            "distractor-repeats-operand", "A distractor can have an operand's value.", distractor_repeats_operand
+            "operand-values-equal",
+            "n + n is added as any other sum is.",
+            ("c=3, c+13=?", "c=8, c+8=?"),
+            unchanged,
+            _made_equal,
+        ),
+        Transformation(
+            "distractor-repeats-operand",
+            "A distractor can have an operand's value.",
+            ("c=3, d=7, c+14=?", "c=3, d=3, c+14=?"),
+            distractor_repeats_operand,
         ),
     )
 }

@@ -12,13 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from aa_core.generalisation.diagnosis import FAILING
-from aa_core.generalisation.records import LayoutRecord, LettersRecord, SearchRecord, SequenceRecord
+from aa_core.generalisation.records import FailureRecord, LayoutRecord, LettersRecord, SearchRecord, SequenceRecord
+from aa_core.generalisation.smallest import ORDER
 
 SIDES = ("left", "right")
 
 
 def print_search(console: Console, record: SearchRecord, checkpoint: str) -> None:
     """Print the accuracies by letter and by pair, what is to blame, the worst layouts, and what to ask again."""
+    console.print(
+        f"right: the share of {record.n_pairs} pairs of values, each in a layout of its own as training draws them "
+        f"(1 to {record.max_assignments} assignments, PADs anywhere); aa verify's accuracy is on full prefixes "
+        f"({record.max_assignments} assignments, values all different), and differs",
+        soft_wrap=True,
+    )
     tables = (
         ("right, by letter and side (2-var: median over the other letter)", _letters_table(record.letters)),
         ("right, by pair of letters (rows: on the left)", _pairs_table(record.letters)),
@@ -28,10 +35,13 @@ def print_search(console: Console, record: SearchRecord, checkpoint: str) -> Non
             console.print(title)
             console.print(table)
     _print_causes(console, record)
-    console.print(f"worst layouts: right, of all values of L and R, in {record.budget} tries at a time")
+    console.print(
+        f"worst layouts: right, of {record.n_pairs} pairs of values of L and R; {record.budget} tries at random, by "
+        "target and step by step, each",
+        soft_wrap=True,
+    )
     console.print(_worst_table(record))
-    for kind in record.kinds:
-        console.print(Text(f"smallest wrong {kind.kind} with those letters: {_sequence_text(kind.smallest)}"))
+    _print_wrong(console, record)
     for sequence in record.sequences[:1]:
         command = ["aa", "ask", sequence.text, *(["--checkpoint", checkpoint] if checkpoint else [])]
         console.print(Text(f"ask again, such as: {shlex.join(command)}"), soft_wrap=True)
@@ -43,12 +53,33 @@ def _print_causes(console: Console, record: SearchRecord) -> None:
         return
     for number, cause in enumerate(record.causes):
         line = f"{'to blame:' if number == 0 else '     and:'} {cause.text}, {cause.accuracy:.1%} right"
-        console.print(Text(f"{line}; such as {_sequence_text(cause.smallest)}", "bold red" if number == 0 else ""))
+        failure = _failure_text(cause.failure)
+        console.print(Text(f"{line}; {failure}", "bold red" if number == 0 else ""), soft_wrap=True)
+    if record.n_causes > len(record.causes):
+        console.print(f"     and: {record.n_causes - len(record.causes)} more that explain less")
 
 
-def _sequence_text(sequence: SequenceRecord | None) -> str:
-    if sequence is None:
-        return "none was found"
+def _print_wrong(console: Console, record: SearchRecord) -> None:
+    """A wrong sequence of each kind and of each worst layout."""
+    console.print("wrong sequences of each kind, be it to blame or not")
+    for kind in record.kinds:
+        console.print(Text(f"  {kind.kind}: {_failure_text(kind.failure)}"), soft_wrap=True)
+        if kind.example is not None:
+            line = f"    in its worst layout, with the smallest values: {_sequence_text(kind.example)}"
+            console.print(Text(line), soft_wrap=True)
+    if any(record.failure is not None and record.failure.smallest for record in (*record.causes, *record.kinds)):
+        console.print(f"smallest: {ORDER}", soft_wrap=True)
+    if any(record.failure is not None and not record.failure.smallest for record in (*record.causes, *record.kinds)):
+        console.print("a small one: found by a search and shortened; all of the simplest are right", soft_wrap=True)
+
+
+def _failure_text(failure: FailureRecord | None) -> str:
+    if failure is None:
+        return "no wrong sequence was found"
+    return f"{'the smallest' if failure.smallest else 'a small'} wrong one: {_sequence_text(failure.sequence)}"
+
+
+def _sequence_text(sequence: SequenceRecord) -> str:
     return f"{sequence.text}   (model {sequence.model}, true {sequence.answer})"
 
 

@@ -37,8 +37,8 @@ EXAMPLE = "a=1, b=0, b+1=?"
 class Problem:
     """Assignments, then a sum. Nothing is checked before a method is given the task that the problem is for.
 
-    `parse_problem` and `problem_from_tokens` give None for `gaps` wherever it says the same, so their results are
-    equal if and only if the tokens are.
+    `parse_problem`, `problem_from_tokens` and the strategies give problems in normal form: `gaps` is None wherever it
+    says the same. These are equal if and only if their tokens are.
 
     Attributes:
         assignments: variable and constant, in the order of the sequence.
@@ -86,6 +86,16 @@ class Problem:
     def layout(self, task: TaskConfig) -> tuple[int, ...]:
         """PADs before each assignment and, last, before `+`."""
         return default_layout(task, len(self.assignments)) if self.gaps is None else self.gaps
+
+    def normal(self, task: TaskConfig) -> Problem:
+        """The same sequence in normal form, with None for the default layout.
+
+        Raises:
+            InputError: see `check`.
+        """
+        self.check(task)
+        default = default_layout(task, len(self.assignments))
+        return replace(self, gaps=None) if self.gaps == default else self
 
     def operand_values(self, task: TaskConfig) -> tuple[int, int]:
         """Values of the left and the right operand.
@@ -189,7 +199,7 @@ def parse_problem(task: TaskConfig, text: str) -> Problem:
     gaps, parts = zip(*(_leading_pads(part) for part in text.split(",")), strict=True)
     assignments = tuple(_parse_assignment(task, part) for part in parts[:-1])
     left, right = _parse_sum(task, parts[-1])
-    return _canonical(task, Problem(assignments, left, right, gaps if any(gaps) else None))
+    return Problem(assignments, left, right, gaps if any(gaps) else None).normal(task)
 
 
 def problem_from_tokens(task: TaskConfig, tokens: Int[np.ndarray, " n_ctx"] | Sequence[int]) -> Problem:
@@ -221,7 +231,7 @@ def problem_from_tokens(task: TaskConfig, tokens: Int[np.ndarray, " n_ctx"] | Se
             raise InputError(f"the prefix has `{symbol} {value}`, expected a PAD or a variable and its constant")
         assignments.append((symbol, value))
         gaps.append(0)
-    return _canonical(task, Problem(tuple(assignments), left, right, tuple(gaps)))
+    return Problem(tuple(assignments), left, right, tuple(gaps)).normal(task)
 
 
 def sequences_from_problems(task: TaskConfig, problems: Sequence[Problem]) -> Sequences:
@@ -238,13 +248,6 @@ def sequences_from_problems(task: TaskConfig, problems: Sequence[Problem]) -> Se
         variables=np.array([problem.operand_variables(task) for problem in problems], dtype=np.int64).reshape(n, 2),
         sources=np.array([problem.sources(task) for problem in problems], dtype=np.int64).reshape(n, 2),
     )
-
-
-def _canonical(task: TaskConfig, problem: Problem) -> Problem:
-    """The problem, checked, with None for the default layout."""
-    problem.check(task)
-    default = default_layout(task, len(problem.assignments))
-    return replace(problem, gaps=None) if problem.gaps == default else problem
 
 
 def _leading_pads(part: str) -> tuple[int, str]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from aa_core.circuits.subject import Subject
+from aa_core.cli.main import main
 from aa_core.controls import CONTROLS
 from aa_core.generalisation.properties import PROPERTIES, Property, comparisons, judge_property
+from aa_core.generalisation.properties_page import properties_page
+from aa_core.generalisation.transformations import TRANSFORMATIONS, Transformation
 from aa_core.statistics import Verdict
+from aa_core.task.config import TaskConfig
+from aa_core.task.problems import parse_problem
+from aa_core.task.split import Split, SplitConfig
 from circuit_tests.meta.compiled_model import D, compiled_subject
 
 properties = pytest.mark.parametrize("prop", PROPERTIES, ids=[prop.id for prop in PROPERTIES])
@@ -17,6 +25,40 @@ properties = pytest.mark.parametrize("prop", PROPERTIES, ids=[prop.id for prop i
 @pytest.fixture(scope="module")
 def good() -> Subject:
     return compiled_subject(W_Q0=10 * D**0.5 * torch.eye(D))
+
+
+def test_page_is_current(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs/properties.md"
+    assert page.read_text() == properties_page(), "run: aa search --properties docs/properties.md"
+    assert main(["search", "--properties", str(tmp_path / "page.md")]) == 0
+    assert (tmp_path / "page.md").read_text() == properties_page()
+
+
+def test_page_says_all_of_each_property() -> None:
+    page = properties_page()
+    for prop in PROPERTIES:
+        section = page.split(f"## {prop.transformation.name}\n")[1].split("\n## ")[0]
+        assert prop.transformation.statement in section
+        assert prop.measured in section
+        [line] = [line for line in section.splitlines() if line.startswith(f"- `{prop.id}`")]
+        assert f"{prop.quantity} >= {prop.bound}" in line
+        assert f"{prop.share};" in line
+        assert f"broken by `{prop.broken_by}`" in line
+
+
+@pytest.mark.parametrize("transformation", TRANSFORMATIONS.values(), ids=TRANSFORMATIONS.keys())
+def test_examples_are_sequences_with_the_same_answer(transformation: Transformation) -> None:
+    before, after = (parse_problem(TaskConfig(), text) for text in transformation.example)
+    assert before != after
+    assert before.answer(TaskConfig()) == after.answer(TaskConfig())
+    kept = Split(TaskConfig(), SplitConfig())
+    seen = [
+        variable in kept.restricted_variables(side)
+        for problem in (before, after)
+        for side, variable in enumerate(problem.operand_variables(TaskConfig()))
+    ]
+    assert any(seen[:2]) is False
+    assert any(seen[2:]) is transformation.restricted
 
 
 @properties

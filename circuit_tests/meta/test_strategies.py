@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
 
 from aa_core.cli.main import main
 from aa_core.errors import InputError
@@ -17,13 +18,14 @@ from aa_core.generalisation.drawing import Region, draw_layout, draw_problem
 from aa_core.generalisation.layout import Mark
 from aa_core.generalisation.strategies import layouts, problems
 from aa_core.task.config import TaskConfig
-from aa_core.task.problems import Problem
+from aa_core.task.problems import Problem, parse_problem, problem_from_tokens
 from aa_core.task.sampling import POOLS, Kind
 from aa_core.task.split import Split, SplitConfig
 
 PAPER = TaskConfig()
 SPLIT = Split(PAPER, SplitConfig())
 SMALL = TaskConfig(7, 4, 2, 8)
+TASKS = [PAPER, SMALL, TaskConfig(2, 2, 2, 12)]
 WITHOUT_EXPLANATION = (Phase.generate, Phase.shrink)
 
 
@@ -81,6 +83,22 @@ def test_pools(name: str) -> None:
 @given(problems(PAPER, left="k", kinds=(Kind.LEFT, Kind.TWO)))
 def test_letters_can_be_asked_for(problem: Problem) -> None:
     assert problem.left == "k"
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(TASKS).flatmap(lambda task: st.tuples(st.just(task), problems(task))))
+def test_problems_are_what_is_parsed_from_their_text(case: tuple[TaskConfig, Problem]) -> None:
+    task, problem = case
+    assert parse_problem(task, problem.text(task)) == problem
+    assert parse_problem(task, problem.text(task, show_pads=True)) == problem
+    assert problem_from_tokens(task, problem.tokens(task)) == problem
+
+
+def test_example_of_the_docstring_runs() -> None:
+    example: dict[str, Any] = {}
+    _, _, code = str(strategies.__doc__).partition("\n\n")
+    exec(code, example)
+    example["test_my_model"]()
 
 
 @given(layouts(SMALL, open_values=True))
