@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from aa_core.claims.expectations import Expectation, Expectations
+from aa_core.claims.expectations import Expectation, Expectations, load_expectations
+from aa_core.claims.registry import CLAIMS
+from aa_core.training.recipes import RECIPES
 
 JUDGED = [(claim, model) for claim in ("order/ratio", "spike/exists") for model in ("seed3", "seed4")]
 
@@ -30,3 +34,19 @@ def test_entries_that_can_match_nothing_are_named(claim: str, model: str, stale:
 
 def test_a_reason_is_one_line() -> None:
     assert Expectation(claim="a/b", reason=" two\n lines ").reason == "two lines"
+
+
+FILES = sorted((Path(__file__).parents[1] / "expectations").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_committed_expectations_are_of_claims_seeds_and_recipes_that_exist(path: Path) -> None:
+    assert path.stem in RECIPES
+    entries = load_expectations(path).entries
+    judged = [(claim.id, f"seed{seed}") for claim in CLAIMS for seed in range(100)]
+    assert Expectations(entries).unmatched(judged) == []
+    assert all(entry.model.startswith("seed") for entry in entries), "of one seed or some, never of all models"
+
+
+def test_every_recipe_has_its_file() -> None:
+    assert {path.stem for path in FILES} == set(RECIPES)
