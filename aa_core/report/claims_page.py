@@ -21,7 +21,7 @@ right together with probability {confidence:.0%}. *Literal* claims are what the 
 measured to tell broken models from working ones. `blocks.0` and `blocks.1` are the paper's layers 1 and 2.
 
 *Measured* has the values that chose the threshold, which lies between those of working and of broken models. `1L` and
-`1R` have a variable on the left or right. A *full prefix* has as many assignments as fit, with distinct values. The nine
+`1R` have a variable on the left or right. A *full prefix* has as many assignments as fit, with distinct values. The
 pools are {pools}: of any number of assignments, with *seen* or *held-out* pairs of values, and *restricted* where a
 letter stands on a side on which training never puts it.
 """
