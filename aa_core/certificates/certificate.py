@@ -122,10 +122,26 @@ class Certificate:
 
 
 _CERTIFICATE = TypeAdapter(Certificate)
+_UNKNOWN = "unexpected_keyword_argument"
 
 
-def read_certificate(path: Path) -> tuple[Certificate, Mapping[str, str]]:
-    """A certificate and the seals that its file holds.
+@dataclasses.dataclass(frozen=True)
+class CertificateFile:
+    """What a certificate's file holds.
+
+    Attributes:
+        certificate: the certificate.
+        seals: as the file has them.
+        unknown: names of fields that no certificate has.
+    """
+
+    certificate: Certificate
+    seals: Mapping[str, Any]
+    unknown: tuple[str, ...] = ()
+
+
+def read_certificate(path: Path) -> CertificateFile:
+    """A certificate and what its file holds besides.
 
     Raises:
         InputError: the file cannot be read or is no certificate of this version.
@@ -135,18 +151,36 @@ def read_certificate(path: Path) -> tuple[Certificate, Mapping[str, str]]:
         if not isinstance(fields, dict):
             raise ValueError("expected an object")
         seals = fields.pop(SEALS, None)
-        certificate = _CERTIFICATE.validate_json(json.dumps(fields))
+        certificate, unknown = _known(fields)
         if not isinstance(seals, dict):
             raise ValueError(f"{SEALS}: expected an object")
     except ValidationError as error:
-        first = error.errors()[0]
+        errors = error.errors()
+        first = next((entry for entry in errors if entry["type"] != _UNKNOWN), errors[0])
         key = ".".join(map(str, first["loc"])) or "the whole"
         raise InputError(f"{path} is no certificate: {key}: {first['msg']}") from error
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is no certificate: {str(error).splitlines()[0]}") from error
-    return certificate, seals
+    return CertificateFile(certificate, seals, unknown)
+
+
+def _known(fields: dict[str, Any]) -> tuple[Certificate, tuple[str, ...]]:
+    """The certificate, and the names of fields that it has not, where all the others are right."""
+    try:
+        return _CERTIFICATE.validate_json(json.dumps(fields)), ()
+    except ValidationError as error:
+        errors = error.errors()
+        if any(entry["type"] != _UNKNOWN for entry in errors):
+            raise
+    for entry in errors:
+        record: Any = fields
+        *way, name = entry["loc"]
+        for key in way:
+            record = record[key]
+        del record[name]
+    return _CERTIFICATE.validate_json(json.dumps(fields)), tuple(".".join(map(str, e["loc"])) for e in errors)
 
 
 def _seal(value: Any) -> str:

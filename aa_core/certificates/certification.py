@@ -13,15 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from aa_core.certificates.catalogue import exposure_of
 from aa_core.certificates.certificate import FORMAT, Certificate, Least, ListedFailure
 from aa_core.certificates.chunk import Chunk, Failure
+from aa_core.certificates.consistency import found_text
 from aa_core.certificates.domain import Domain
-from aa_core.certificates.enumeration import Work, judged_chunks, ranges_of, work_of
+from aa_core.certificates.enumeration import judged_chunks, ranges_of, work_of
 from aa_core.certificates.journal import Journal, open_journal
 from aa_core.certificates.memory import peak_mib
 from aa_core.certificates.totals import Totals, totals_of
 from aa_core.checkpoints import Checkpoint
+from aa_core.files import write_atomically
 from aa_core.runs.environment import versions
 from aa_core.task.problems import problem_from_tokens
 from aa_core.training.codehash import code_hash
@@ -49,7 +50,9 @@ class Plan:
     jobs: int = 1
 
 
-def certify(domain: Domain, checkpoint: Checkpoint, plan: Plan, cache: Path, progress: Progress) -> Certificate:
+def certify(
+    domain: Domain, checkpoint: Checkpoint, plan: Plan, cache: Path, progress: Progress, output: Path | None = None
+) -> Certificate:
     """Judge every sequence of a domain, going on from where an earlier process stopped.
 
     Args:
@@ -58,17 +61,26 @@ def certify(domain: Domain, checkpoint: Checkpoint, plan: Plan, cache: Path, pro
         plan: how.
         cache: folder for the journal.
         progress: told of every chunk.
+        output: where to write the certificate; only then is the journal deleted.
 
     Raises:
-        InputError: a logit is not finite, a worker was ended, the journal cannot be written, or another process
-            works on the same.
+        InputError: a logit is not finite, a worker was ended, the journal or the output cannot be written, or another
+            process works on the same.
     """
     code = certificate_code_hash(domain)
     key = _key(domain, checkpoint, plan, code)
-    work = work_of(domain, checkpoint.parameters, exposure_of(checkpoint.split), plan.failure_limit)
-    with open_journal(cache / "certificates" / f"{domain.name}-{key}.journal", key) as journal:
-        totals = totals_of(_all_chunks(work, journal, plan, progress), plan.failure_limit)
-        seconds, peak = journal.seconds, journal.peak_mib
+    path = cache / "certificates" / f"{domain.name}-{key}.journal"
+    with open_journal(path, key, domain.size, plan.chunk_size, plan.failure_limit) as journal:
+        totals = totals_of(_all_chunks(domain, checkpoint, journal, plan, progress), plan.failure_limit)
+        certificate = _certificate(domain, checkpoint, plan, code, totals, journal)
+        if output is not None:
+            write_atomically(output, certificate.json())
+    return certificate
+
+
+def _certificate(
+    domain: Domain, checkpoint: Checkpoint, plan: Plan, code: str, totals: Totals, journal: Journal
+) -> Certificate:
     return Certificate(
         format=FORMAT,
         claim=claim_text(domain, totals.errors),
@@ -91,14 +103,14 @@ def certify(domain: Domain, checkpoint: Checkpoint, plan: Plan, cache: Path, pro
         versions=versions(),
         device="cpu",
         jobs=plan.jobs,
-        seconds=round(seconds, 3),
-        process_mib=max(peak, peak_mib()),
+        seconds=round(journal.seconds, 3),
+        process_mib=max(journal.peak_mib, peak_mib()),
     )
 
 
 def totals_anew(domain: Domain, checkpoint: Checkpoint, plan: Plan, progress: Progress) -> Totals:
     """The verdict on every sequence of a domain, without a journal."""
-    work = work_of(domain, checkpoint.parameters, exposure_of(checkpoint.split), plan.failure_limit)
+    work = work_of(domain, checkpoint, plan.failure_limit)
     ranges = ranges_of(domain.size, plan.chunk_size)
 
     def chunks() -> Iterator[Chunk]:
@@ -111,8 +123,7 @@ def totals_anew(domain: Domain, checkpoint: Checkpoint, plan: Plan, progress: Pr
 
 def claim_text(domain: Domain, errors: int) -> str:
     """What was found, in words."""
-    found = f"all {domain.size:,} are" if errors == 0 else f"{errors:,} of {domain.size:,} are not"
-    return f"The model answers {domain.statement}: {found} right."
+    return f"{found_text(domain.size, errors)}: {domain.statement}."
 
 
 def certificate_code_hash(domain: Domain) -> str:
@@ -140,9 +151,12 @@ def listed(domain: Domain, failures: tuple[Failure, ...]) -> tuple[ListedFailure
     )
 
 
-def _all_chunks(work: Work, journal: Journal, plan: Plan, progress: Progress) -> Iterator[Chunk]:
+def _all_chunks(
+    domain: Domain, checkpoint: Checkpoint, journal: Journal, plan: Plan, progress: Progress
+) -> Iterator[Chunk]:
     """Chunks of the journal, then the others, which are added to it."""
-    ranges = ranges_of(work.domain.size, plan.chunk_size)
+    work = work_of(domain, checkpoint, plan.failure_limit)
+    ranges = ranges_of(domain.size, plan.chunk_size)
     yield from journal.chunks()
     started = time.perf_counter() - journal.seconds
     progress(journal.n_chunks, len(ranges))
@@ -153,7 +167,7 @@ def _all_chunks(work: Work, journal: Journal, plan: Plan, progress: Progress) ->
 
 
 def _key(domain: Domain, checkpoint: Checkpoint, plan: Plan, code: str) -> str:
-    """Names the work: whatever decides a chunk."""
+    """Names the work: whatever decides a chunk but for how many failures are listed."""
     what = (
         domain.name,
         dict(domain.parameters),
@@ -162,6 +176,5 @@ def _key(domain: Domain, checkpoint: Checkpoint, plan: Plan, code: str) -> str:
         checkpoint.sha256,
         code,
         plan.chunk_size,
-        plan.failure_limit,
     )
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]

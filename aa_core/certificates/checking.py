@@ -11,16 +11,15 @@ Neither can establish the fields of `PROVENANCE`: they are protected by their se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 
-from aa_core.certificates.catalogue import DOMAINS, domain_of, exposure_of
-from aa_core.certificates.certificate import SEALS, Certificate, Least
+from aa_core.certificates.catalogue import DOMAINS, domain_of
+from aa_core.certificates.certificate import Certificate, CertificateFile, Least
 from aa_core.certificates.certification import (
     CHUNK_SIZE,
     Plan,
@@ -31,10 +30,11 @@ from aa_core.certificates.certification import (
     problem_text,
     totals_anew,
 )
-from aa_core.certificates.chunk import DIGITS, Failure, judge, model_tables, rounded
+from aa_core.certificates.chunk import DIGITS, Failure, judge, model_of, rounded
+from aa_core.certificates.consistency import Refusal, broken_seals, differences, inconsistencies, short
 from aa_core.certificates.domain import Domain
-from aa_core.certificates.enumeration import judged_chunks, ranges_of, work_of
-from aa_core.certificates.totals import ChunkLine, domain_sha256
+from aa_core.certificates.enumeration import judged_chunks, range_of, work_of
+from aa_core.certificates.totals import ChunkLine
 from aa_core.checkpoints import Checkpoint
 from aa_core.errors import InputError
 
@@ -43,19 +43,11 @@ MARGIN = 2 * 10.0**-DIGITS  # a kept margin may be rounded the other way on anot
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why a certificate does not hold: the first field that is wrong, and how."""
-
-    field: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Check:
     """How a certificate is checked.
 
     Attributes:
-        sample: chunks to compute anew; None for all of them.
+        sample: chunks to compute anew; None, or as many as there are, for the full check.
         jobs: processes.
         rng: draws the chunks; a fixed one would tell a forger which are looked at.
     """
@@ -64,15 +56,16 @@ class Check:
     jobs: int
     rng: np.random.Generator
 
+    def is_full(self, certificate: Certificate) -> bool:
+        """Whether everything is computed anew."""
+        return self.sample is None or self.sample >= len(certificate.chunks)
 
-def check_certificate(
-    certificate: Certificate, seals: Mapping[str, Any], checkpoint: Checkpoint, how: Check, progress: Progress
-) -> Refusal | None:
+
+def check_certificate(file: CertificateFile, checkpoint: Checkpoint, how: Check, progress: Progress) -> Refusal | None:
     """Check a certificate from the weights.
 
     Args:
-        certificate: what is claimed.
-        seals: those of its file.
+        file: what is claimed.
         checkpoint: the model.
         how: see `Check`.
         progress: told of every chunk.
@@ -83,15 +76,14 @@ def check_certificate(
     Raises:
         InputError: a logit is not finite, or a worker was ended.
     """
-    return next(_refusals(certificate, seals, checkpoint, how, progress), None)
+    return next(_refusals(file, checkpoint, how, progress), None)
 
 
-def _refusals(
-    certificate: Certificate, seals: Mapping[str, Any], checkpoint: Checkpoint, how: Check, progress: Progress
-) -> Iterator[Refusal]:
+def _refusals(file: CertificateFile, checkpoint: Checkpoint, how: Check, progress: Progress) -> Iterator[Refusal]:
     """What is wrong, cheap checks first; nothing after the first one is of meaning."""
-    yield from _broken_seals(certificate, seals)
-    yield from _differences(
+    certificate = file.certificate
+    yield from broken_seals(file)
+    yield from differences(
         ("weights_sha256", certificate.weights_sha256, checkpoint.sha256),
         ("task", certificate.task, checkpoint.task),
         ("split", certificate.split, checkpoint.split.config),
@@ -101,7 +93,7 @@ def _refusals(
     except InputError as error:
         yield Refusal("parameters" if certificate.domain in DOMAINS else "domain", str(error))
         return
-    yield from _differences(
+    yield from differences(
         ("parameters", certificate.parameters, domain.parameters),
         ("code_sha256", certificate.code_sha256, certificate_code_hash(domain)),
         ("size", certificate.size, domain.size),
@@ -110,48 +102,14 @@ def _refusals(
         yield Refusal("chunk_size", f"expected 1 to {CHUNK_SIZE}, not {certificate.chunk_size}")
     if certificate.failure_limit < 0:
         yield Refusal("failure_limit", f"expected at least 0, not {certificate.failure_limit}")
-    yield from _inconsistencies(certificate, domain)
-    yield from _differences(("claim", certificate.claim, claim_text(domain, certificate.errors)))
+    yield from inconsistencies(certificate)
+    yield from differences(("claim", certificate.claim, claim_text(domain, certificate.errors)))
     yield from _wrong_cases(certificate, domain, checkpoint)
     plan = Plan(certificate.chunk_size, certificate.failure_limit, how.jobs)
-    if how.sample is None:
+    if how.is_full(certificate):
         yield from _wrong_totals(certificate, domain, checkpoint, plan, progress)
     else:
         yield from _wrong_chunks(certificate, domain, checkpoint, how, progress)
-
-
-def _broken_seals(certificate: Certificate, seals: Mapping[str, Any]) -> Iterator[Refusal]:
-    for name, seal in certificate.seals.items():
-        if seals.get(name) != seal:
-            yield Refusal(name, "changed since the certificate was written: its seal does not fit")
-    for name in seals.keys() - certificate.seals.keys():
-        yield Refusal(SEALS, f"there is no field {name}")
-
-
-def _differences(*fields: tuple[str, Any, Any]) -> Iterator[Refusal]:
-    """Fields whose claimed value is not the one that was found."""
-    for name, claimed, found in fields:
-        if claimed != found:
-            yield Refusal(name, f"the certificate says {_short(claimed)}, found {_short(found)}")
-
-
-def _inconsistencies(certificate: Certificate, domain: Domain) -> Iterator[Refusal]:
-    """Numbers that do not fit each other."""
-    lines = certificate.chunks
-    n_chunks = len(ranges_of(domain.size, certificate.chunk_size))
-    if len(lines) != n_chunks:
-        yield Refusal("chunks", f"expected {n_chunks}, not {len(lines)}")
-        return
-    yield from _differences(
-        ("domain_sha256", certificate.domain_sha256, domain_sha256(line.sha256 for line in lines)),
-        ("errors", certificate.errors, sum(line.errors for line in lines)),
-        ("least_margin", certificate.least_margin, min(line.least_margin for line in lines)),
-        ("failures", len(certificate.failures), min(certificate.errors, certificate.failure_limit)),
-    )
-    for name, labels in certificate.counts.items():
-        sums = (sum(count.size for count in labels.values()), sum(count.errors for count in labels.values()))
-        if sums != (certificate.size, certificate.errors):
-            yield Refusal("counts", f"those by {name} do not add up to size and errors")
 
 
 def _wrong_cases(certificate: Certificate, domain: Domain, checkpoint: Checkpoint) -> Iterator[Refusal]:
@@ -170,9 +128,9 @@ def _wrong_cases(certificate: Certificate, domain: Domain, checkpoint: Checkpoin
         same = claimed.problem == computed.problem and claimed.right == computed.right
         same = same and claimed.answer == computed.answer and computed.margin <= 0
         if not same or abs(claimed.margin - computed.margin) > MARGIN:
-            yield Refusal("failures", f"the certificate says {_short(claimed)}, found {_short(computed)}")
+            yield Refusal("failures", f"the certificate says {short(claimed)}, found {short(computed)}")
     least = Least(certificate.least.index, problem_text(domain, certificate.least.index))
-    yield from _differences(("least", certificate.least, least))
+    yield from differences(("least", certificate.least, least))
     if abs(margins[-1] - certificate.least_margin) > MARGIN:
         yield Refusal("least_margin", f"{least.problem} has {margins[-1]}, not {certificate.least_margin}")
 
@@ -182,7 +140,7 @@ def _wrong_totals(
 ) -> Iterator[Refusal]:
     """What differs after computing everything anew."""
     totals = totals_anew(domain, checkpoint, plan, progress)
-    yield from _differences(
+    yield from differences(
         ("domain_sha256", certificate.domain_sha256, totals.sha256),
         ("errors", certificate.errors, totals.errors),
         (
@@ -202,12 +160,12 @@ def _wrong_chunks(
     certificate: Certificate, domain: Domain, checkpoint: Checkpoint, how: Check, progress: Progress
 ) -> Iterator[Refusal]:
     """What differs after computing some chunks anew, their failures among the listed ones included."""
-    ranges = ranges_of(domain.size, certificate.chunk_size)
-    numbers = sorted(how.rng.permutation(len(ranges))[: how.sample].tolist())
-    work = work_of(domain, checkpoint.parameters, exposure_of(checkpoint.split), certificate.failure_limit)
+    numbers = sorted(how.rng.choice(len(certificate.chunks), how.sample, replace=False).tolist())
+    ranges = [range_of(number, domain.size, certificate.chunk_size) for number in numbers]
+    work = work_of(domain, checkpoint, certificate.failure_limit)
     known = {failure.index for failure in certificate.failures}
     last = certificate.failures[-1].index if len(known) < certificate.errors and known else domain.size
-    chunks = judged_chunks(work, [ranges[number] for number in numbers], how.jobs)
+    chunks = judged_chunks(work, ranges, how.jobs)
     for done, (number, (chunk, _)) in enumerate(zip(numbers, chunks, strict=True), 1):
         progress(done, len(numbers))
         line = ChunkLine(chunk.sha256, chunk.errors, chunk.least_margin)
@@ -220,22 +178,16 @@ def _wrong_chunks(
 def _wrong_line(number: int, claimed: ChunkLine, found: ChunkLine) -> Iterator[Refusal]:
     same = (claimed.sha256, claimed.errors) == (found.sha256, found.errors)
     if not same or abs(claimed.least_margin - found.least_margin) > MARGIN:
-        yield Refusal("chunks", f"chunk {number}: the certificate says {_short(claimed)}, found {_short(found)}")
+        yield Refusal("chunks", f"chunk {number}: the certificate says {short(claimed)}, found {short(found)}")
 
 
 def _judged(domain: Domain, checkpoint: Checkpoint, indices: list[int]) -> tuple[list[int], list[float]]:
     """Answers and margins of some sequences."""
     sequences = domain.sequences(np.array(indices))
-    model = model_tables(domain.task, checkpoint.parameters)
-    # The model in double precision stands in for the one in single precision too, so all margins are exact.
-    judged = judge(model._replace(single=model.double), *map(torch.from_numpy, (sequences.tokens, sequences.answers)))
+    model = model_of(domain.task, checkpoint.parameters, str(checkpoint.path))
+    judged = judge(model, *map(torch.from_numpy, (sequences.tokens, sequences.answers)))
     return judged.answers.tolist(), [rounded(margin) for margin in judged.margins]
 
 
 def _inside(indices: list[int], domain: Domain) -> bool:
     return all(0 <= index < domain.size for index in indices)
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 120 else f"{text[:100]}..."

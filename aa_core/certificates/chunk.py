@@ -1,8 +1,11 @@
 """The verdict on some sequences of a domain: which answers are wrong, and the least margin.
 
 The *margin* of a sequence is the logit of the right answer minus the largest other one; the answer is wrong where it
-is not above 0. A first pass in single precision finds the sequences whose margin rounding could decide, and those
-near the least; a second one in double precision decides. So the verdict does not depend on the machine.
+is not above 0. Every margin is computed in double precision from the single-precision weights, none is screened in
+single precision first: a sum errs in proportion to the sizes of its terms, by at most c 2^-53 times their sum after c
+operations (c 2^-24 in single precision), and terms of any size may cancel, so the logits do not tell the error. With
+terms as large as the fixture's that is far below the digits that are kept. It is no proof against a model made so that
+terms 10^12 times its logits cancel: of such a model the verdict is that of this arithmetic.
 """
 
 from __future__ import annotations
@@ -24,8 +27,7 @@ from aa_core.model.parameters import Parameters
 from aa_core.model.symbol_space import Tables, forward, symbol_tables
 from aa_core.task.config import TaskConfig
 
-BATCH = 512  # sequences a forward pass; the fastest of 256 to 2048
-ROUNDING = 1e-4  # more than single precision can err, as a share of the largest logit; 4e-7 was measured
+BATCH = 512  # sequences a forward pass; the fastest of 64 to 1024
 DIGITS = 6  # decimals of a margin that are kept
 
 
@@ -78,27 +80,23 @@ class Chunk:
 
 
 class Model(NamedTuple):
-    """A model's tables in single and in double precision."""
+    """A model's tables in double precision, and what to call it in messages."""
 
-    single: Tables
-    double: Tables
+    tables: Tables
+    source: str
 
 
 class Judged(NamedTuple):
-    """Margins and answers of sequences, and which of them are exact: computed in double precision."""
+    """Margins, in logits, and answers of sequences."""
 
     margins: Float[Tensor, " n"]
     answers: Int[Tensor, " n"]
-    exact: Bool[Tensor, " n"]
 
 
 @torch.no_grad()
-def model_tables(task: TaskConfig, parameters: Parameters) -> Model:
+def model_of(task: TaskConfig, parameters: Parameters, source: str) -> Model:
     """Prepare a model for `judge`."""
-    return Model(
-        symbol_tables(task, {name: weight.float() for name, weight in parameters.items()}),
-        symbol_tables(task, {name: weight.double() for name, weight in parameters.items()}),
-    )
+    return Model(symbol_tables(task, {name: weight.double() for name, weight in parameters.items()}), source)
 
 
 def chunk_of(domain: Domain, model: Model, exposure: Exposure, start: int, stop: int, limit: int) -> Chunk:
@@ -131,16 +129,14 @@ def chunk_of(domain: Domain, model: Model, exposure: Exposure, start: int, stop:
 
 
 def judge(model: Model, tokens: Int[Tensor, "n n_ctx"], answers: Int[Tensor, " n"]) -> Judged:
-    """Margins, float64: exact where they are near 0 or near the least, else of single precision.
+    """Margins and answers in double precision.
 
     Raises:
         InputError: a logit is not finite.
     """
-    margins, given, scale = _margins(model.single, tokens, answers)
-    tolerance = ROUNDING * scale
-    exact = (margins <= tolerance) | (margins - tolerance <= (margins + tolerance).min())
-    margins[exact], given[exact], _ = _margins(model.double, tokens[exact], answers[exact])
-    return Judged(margins, given, exact)
+    batches = zip(tokens.split(BATCH), answers.split(BATCH), strict=True)
+    margins, given = zip(*(_judge_batch(model, *batch) for batch in batches), strict=True)
+    return Judged(torch.cat(margins), torch.cat(given))
 
 
 def rounded(margin: float | Tensor) -> float:
@@ -148,22 +144,16 @@ def rounded(margin: float | Tensor) -> float:
     return round(float(margin), DIGITS) + 0.0  # no -0.0
 
 
-def _margins(tables: Tables, tokens: Tensor, answers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Margins, answers given, and the size of the largest logit."""
-    parts = [_margins_of_batch(tables, *batch) for batch in zip(tokens.split(BATCH), answers.split(BATCH), strict=True)]
-    margins, given, scale = (torch.cat(part) for part in zip(*parts, strict=True))
-    return margins, given, scale
-
-
-def _margins_of_batch(tables: Tables, tokens: Tensor, answers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    logits = forward(tables, tokens).logits
-    scale = logits.abs().amax(dim=1)
-    if not scale.isfinite().all():
-        raise InputError("a logit is not finite: nothing can be certified of such a model")
-    given = logits.argmax(dim=1)
+def _judge_batch(model: Model, tokens: Tensor, answers: Tensor) -> Judged:
+    logits = forward(model.tables, tokens).logits
+    if not logits.isfinite().all():
+        raise InputError(
+            f"{model.source}: a logit of this model is not finite, so nothing can be certified of it; "
+            "name another checkpoint with --checkpoint"
+        )
     right = logits.gather(1, answers[:, None])
     best_other = logits.scatter(1, answers[:, None], -torch.inf).amax(dim=1)
-    return (right[:, 0] - best_other).double(), given, scale.double()
+    return Judged(right[:, 0] - best_other, logits.argmax(dim=1))
 
 
 def _counts(axis: Axis, wrong: Bool[np.ndarray, " n"]) -> dict[str, Count]:

@@ -16,12 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from aa_core.certificates.chunk import Chunk, chunk_of, model_tables
+from aa_core.certificates.catalogue import exposure_of
+from aa_core.certificates.chunk import Chunk, chunk_of, model_of
 from aa_core.certificates.domain import Domain
 from aa_core.certificates.exposure import Exposure
 from aa_core.certificates.memory import peak_mib
+from aa_core.checkpoints import Checkpoint
 from aa_core.errors import InputError
-from aa_core.model.parameters import Parameters
 from aa_core.runs.environment import torch_threads
 
 
@@ -39,24 +40,37 @@ class Work:
     Attributes:
         domain: the sequences.
         weights: of the model, by name.
+        source: of the model, for messages.
         exposure: what training showed.
         limit: most failures to list of a chunk.
     """
 
     domain: Domain
     weights: dict[str, np.ndarray]
+    source: str
     exposure: Exposure
     limit: int
 
 
-def work_of(domain: Domain, parameters: Parameters, exposure: Exposure, limit: int) -> Work:
+def work_of(domain: Domain, checkpoint: Checkpoint, limit: int) -> Work:
     """The work on a domain with a model."""
-    return Work(domain, {name: weight.numpy() for name, weight in parameters.items()}, exposure, limit)
+    weights = {name: weight.numpy() for name, weight in checkpoint.parameters.items()}
+    return Work(domain, weights, str(checkpoint.path), exposure_of(checkpoint.split), limit)
+
+
+def n_chunks(size: int, chunk_size: int) -> int:
+    """Chunks of a domain."""
+    return -(-size // chunk_size)
+
+
+def range_of(number: int, size: int, chunk_size: int) -> tuple[int, int]:
+    """First index and index after the last of a chunk."""
+    return number * chunk_size, min((number + 1) * chunk_size, size)
 
 
 def ranges_of(size: int, chunk_size: int) -> list[tuple[int, int]]:
     """First index and index after the last of each chunk."""
-    return [(start, min(start + chunk_size, size)) for start in range(0, size, chunk_size)]
+    return [range_of(number, size, chunk_size) for number in range(n_chunks(size, chunk_size))]
 
 
 def judged_chunks(work: Work, ranges: Sequence[tuple[int, int]], jobs: int) -> Iterator[Judgement]:
@@ -89,7 +103,7 @@ class _Worker:
     def __init__(self, work: Work) -> None:
         self.work = work
         weights = {name: torch.from_numpy(weight) for name, weight in work.weights.items()}
-        self.model = model_tables(work.domain.task, weights)
+        self.model = model_of(work.domain.task, weights, work.source)
 
     def judge(self, indices: tuple[int, int]) -> Judgement:
         chunk = chunk_of(self.work.domain, self.model, self.work.exposure, *indices, self.work.limit)

@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 import filelock
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from aa_core.certificates.chunk import Chunk
+from aa_core.certificates.enumeration import n_chunks, range_of
 from aa_core.errors import InputError
 
-_CHECKSUM = 16  # hexadecimal digits at the start of a line
+_CHECKSUM = 64  # hexadecimal digits at the start of a line
 
 
+@with_config(ConfigDict(extra="forbid", strict=True, allow_inf_nan=False))  # holds for the records inside too
 @dataclass(frozen=True)
 class _Line:
     seconds: float
@@ -32,10 +34,10 @@ _LINE = TypeAdapter(_Line)
 
 
 class Journal:
-    """A file with a line for its key, then one a chunk in order, each with a checksum.
+    """A file with a line for its key, then one a chunk in order, each with a checksum of all until there.
 
-    A line is written and synced at once; what follows the first broken one (the process died while writing) is cut
-    off when the file is opened.
+    A line is written and synced at once. When the file is opened it is cut off before the first line that is not the
+    next chunk: broken (the process died while writing), of another place in the file, or of other content.
 
     Attributes:
         n_chunks: chunks in the file.
@@ -43,27 +45,30 @@ class Journal:
         peak_mib: the largest peak memory of a process that judged them.
     """
 
-    def __init__(self, file: BinaryIO, key: str) -> None:
+    def __init__(self, file: BinaryIO, key: str, size: int, chunk_size: int, limit: int) -> None:
         self._file = file
+        self._size, self._chunk_size, self._limit = size, chunk_size, limit
+        self._checksum = ""
         self.n_chunks = 0
         self.seconds = 0.0
         self.peak_mib = 0.0
         end = 0
-        if self._read_text() == key:
+        if self._read_text() == key.encode():
             end = file.tell()
-            for line in self._lines():
+            while (line := self._read_chunk()) is not None:
                 self._count(line)
                 end = file.tell()
         file.truncate(end)
         if end == 0:
+            self._checksum = ""
             self._write_text(key)
 
     def chunks(self) -> Iterator[Chunk]:
         """Read the chunks again, one at a time."""
         self._file.seek(0)
-        self._read_text()
-        for line in self._lines():
-            yield line.chunk
+        self._file.readline()
+        for _ in range(self.n_chunks):
+            yield _LINE.validate_json(self._file.readline()[_CHECKSUM + 1 :]).chunk
 
     def append(self, chunk: Chunk, seconds: float, peak_mib: float) -> None:
         """Add a chunk, the time spent so far, and the peak memory of the process that judged it.
@@ -80,22 +85,54 @@ class Journal:
         self.seconds = line.seconds
         self.peak_mib = max(self.peak_mib, line.peak_mib)
 
-    def _lines(self) -> Iterator[_Line]:
-        while (text := self._read_text()) is not None:
-            yield _LINE.validate_json(text)
+    def _read_chunk(self) -> _Line | None:
+        """The next line; None at the end and where it does not fit."""
+        before = self._checksum
+        try:
+            text = self._read_text()
+            line = None if text is None else _LINE.validate_json(text)
+        except ValidationError:
+            line = None
+        if line is None or not self._is_next(line.chunk):
+            self._checksum = before
+            return None
+        return line
 
-    def _read_text(self) -> str | None:
-        """The next line; None at the end and where it is broken."""
+    def _is_next(self, chunk: Chunk) -> bool:
+        if self.n_chunks == n_chunks(self._size, self._chunk_size):
+            return False
+        size = chunk.stop - chunk.start
+        counts = [(sum(c.size for c in labels.values()), sum(c.errors for c in labels.values()))
+                  for labels in chunk.counts.values()]  # fmt: skip
+        return (
+            (chunk.start, chunk.stop) == range_of(self.n_chunks, self._size, self._chunk_size)
+            and chunk.start <= chunk.least_index < chunk.stop
+            and 0 <= chunk.errors <= size
+            and min(chunk.errors, self._limit) <= len(chunk.failures) <= chunk.errors
+            and all(chunk.start <= failure.index < chunk.stop for failure in chunk.failures)
+            and all(count == (size, chunk.errors) for count in counts)
+        )
+
+    def _read_text(self) -> bytes | None:
+        """The next line; None at the end and where it is broken or does not follow the one before."""
         line = self._file.readline()
         checksum, _, data = line.removesuffix(b"\n").partition(b" ")
-        whole = line.endswith(b"\n") and checksum.decode(errors="replace") == _checksum(data)
-        return data.decode() if whole else None
+        expected = self._following(data)
+        if not line.endswith(b"\n") or checksum != expected.encode():
+            return None
+        self._checksum = expected
+        return data
+
+    def _following(self, data: bytes) -> str:
+        """Checksum of a line that follows those until here."""
+        return hashlib.sha256(self._checksum.encode() + data).hexdigest()
 
     def _write_text(self, text: str) -> None:
         data = text.encode()
+        self._checksum = self._following(data)
         try:
             self._file.seek(0, os.SEEK_END)
-            self._file.write(f"{_checksum(data)} ".encode() + data + b"\n")
+            self._file.write(f"{self._checksum} ".encode() + data + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -103,12 +140,15 @@ class Journal:
 
 
 @contextmanager
-def open_journal(path: Path, key: str) -> Iterator[Journal]:
-    """Open or begin the journal of a piece of work, and delete it when the work is done.
+def open_journal(path: Path, key: str, size: int, chunk_size: int, limit: int) -> Iterator[Journal]:
+    """Open or begin the journal of a piece of work, and delete it when the work is done and its result written.
 
     Args:
         path: the file.
         key: names the work; a journal of other work is begun anew.
+        size: sequences of the domain.
+        chunk_size: sequences a chunk.
+        limit: most failures that are listed; a chunk that lists fewer than this asks for is judged again.
 
     Raises:
         InputError: the file cannot be written, or another process works on the same.
@@ -123,7 +163,7 @@ def open_journal(path: Path, key: str) -> Iterator[Journal]:
         raise _unwritable(path, error) from error
     try:
         with _opened(path) as file:
-            yield Journal(file, key)
+            yield Journal(file, key, size, chunk_size, limit)
         path.unlink()
     finally:
         lock.release()
@@ -142,7 +182,3 @@ def _unwritable(path: Path, error: OSError) -> InputError:
         f"cannot write {path}: {error.strerror or error}; "
         "free some space, or name another cache folder with --cache or the environment variable AA_CACHE"
     )
-
-
-def _checksum(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:_CHECKSUM]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aa_core.cli.options import add_subject_options, path, subject_checkpoints
@@ -11,7 +12,7 @@ from aa_core.errors import InputError
 
 if TYPE_CHECKING:
     from aa_core.certificates.certificate import Certificate
-    from aa_core.checkpoints import Checkpoint
+    from aa_core.checkpoints import Checkpoint, Trajectory
 
 EXIT_CODES = (
     "exit code: 0 judged, whatever was found, or the certificate holds; 1 the certificate is refused; 2 bad input"
@@ -37,7 +38,9 @@ def add_parser(commands: Any) -> None:
         help="0-var, 1-var-one-assignment, 2-var-two-assignments (minutes) or distractor-changes",
     )
     work.add_argument("--check", type=path, metavar="FILE", help="check a certificate: compute everything anew")
-    work.add_argument("--list", type=path, metavar="DIR", help="the certificates in a folder as a page, unchecked")
+    work.add_argument(
+        "--list", type=path, metavar="DIR", help="the certificates in a folder as a page, without the model"
+    )
     parser.add_argument("--output", type=path, metavar="FILE", help="write the certificate to FILE")
     parser.add_argument("--prefix", metavar="TEXT", help='prefix of 0-var, such as "a=3, c=5" (default: PADs alone)')
     parser.add_argument("--pairs", metavar="WHICH", help="pairs of 0-var: all (default), seen or held-out")
@@ -61,24 +64,22 @@ def run(options: argparse.Namespace) -> int:
 def _certify(options: argparse.Namespace) -> int:
     from aa_core.certificates.catalogue import domain_of
     from aa_core.certificates.certification import FAILURE_LIMIT, Plan, certify
+    from aa_core.cli.outputs import check_outputs
     from aa_core.cli.progress import counted_bar
-    from aa_core.files import check_writable, write_atomically
     from aa_core.runs import default_root
 
-    if options.output is not None:
-        check_writable(options.output)
+    outputs = {"--output": options.output}
+    check_outputs(outputs)  # before a run is trained, then again against what was read
     parameters = {name: getattr(options, name) for name in ("prefix", "pairs", "sequence")}
     given = {name: value for name, value in parameters.items() if value is not None}
-    checkpoint = _checkpoint(options)
-    if options.output is not None and options.output.resolve() == checkpoint.path.resolve():
-        raise InputError(f"--output {options.output} is the checkpoint: choose another place")
+    subject = subject_checkpoints(options)
+    checkpoint = _final(subject)
+    check_outputs(outputs, _inputs(subject))
     domain = domain_of(options.domain, given, checkpoint.split)
     limit = FAILURE_LIMIT if options.failures is None else options.failures
     plan = Plan(failure_limit=limit, jobs=_jobs(options))
     with counted_bar(f"{domain.name}, {domain.size:,} sequences") as progress:
-        certificate = certify(domain, checkpoint, plan, options.cache or default_root(), progress)
-    if options.output is not None:
-        write_atomically(options.output, certificate.json())
+        certificate = certify(domain, checkpoint, plan, options.cache or default_root(), progress, options.output)
     _print(certificate)
     return 0
 
@@ -90,29 +91,32 @@ def _check(options: argparse.Namespace) -> int:
     from aa_core.certificates.checking import Check, check_certificate
     from aa_core.cli.progress import counted_bar
 
-    certificate, seals = read_certificate(options.check)
+    file = read_certificate(options.check)
+    certificate = file.certificate
     how = Check(options.sample, _jobs(options), np.random.default_rng())
     with counted_bar(f"check {options.check.name}") as progress:
-        refusal = check_certificate(certificate, seals, _checkpoint(options), how, progress)
+        refusal = check_certificate(file, _final(subject_checkpoints(options)), how, progress)
     if refusal is not None:
         print(f"refused: {refusal.field}: {refusal.reason}")
         return 1
     print(certificate.claim)
-    if options.sample is None:
+    if how.is_full(certificate):
         print(f"holds: all {certificate.size:,} sequences were judged anew")
     else:
-        n = min(options.sample, len(certificate.chunks))
         print(
-            f"not refused: {n} of {len(certificate.chunks)} chunks (at random), the {len(certificate.failures)} listed "
-            "failures and the least margin were judged anew; the rest was not"
+            f"not refused: {options.sample} of {len(certificate.chunks)} chunks (at random), the "
+            f"{len(certificate.failures)} listed failures and the least margin were judged anew; the rest was not"
         )
     return 0
 
 
 def _list(options: argparse.Namespace) -> int:
+    from aa_core.cli.outputs import check_outputs
     from aa_core.files import write_atomically
-    from aa_core.report.certificates_page import certificates_page, load_certificates
+    from aa_core.report.certificates_page import certificate_files, certificates_page, load_certificates
 
+    listed = {f"--list ({file.name})": file for file in certificate_files(options.list)}
+    check_outputs({"--markdown": options.markdown}, listed)
     page = certificates_page(load_certificates(options.list), options.list)
     if options.markdown is None:
         print(page, end="")
@@ -121,12 +125,19 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _checkpoint(options: argparse.Namespace) -> Checkpoint:
+def _final(subject: Checkpoint | Trajectory) -> Checkpoint:
     """The model, the last one of a folder."""
     from aa_core.checkpoints import Checkpoint
 
-    loaded = subject_checkpoints(options)
-    return loaded if isinstance(loaded, Checkpoint) else loaded.final
+    return subject if isinstance(subject, Checkpoint) else subject.final
+
+
+def _inputs(subject: Checkpoint | Trajectory) -> dict[str, Path]:
+    """The files that a subject was read from."""
+    from aa_core.checkpoints import Checkpoint
+
+    checkpoints = (subject,) if isinstance(subject, Checkpoint) else subject.checkpoints
+    return {f"--checkpoint ({checkpoint.path.name})": checkpoint.path for checkpoint in checkpoints}
 
 
 def _jobs(options: argparse.Namespace) -> int:
