@@ -55,9 +55,14 @@ class Region:
 
     def __post_init__(self) -> None:
         if not self.operands:
-            raise InputError(f"no {', '.join(self.kinds)} sequence has such letters: ask for others")
+            wanted = (
+                f"{self.restricted} of its letters where training never puts them"
+                if self.restricted
+                else "such letters"
+            )
+            raise InputError(f"no {', '.join(self.kinds)} sequence of the split has {wanted}: ask for others")
         if not self.mask.any():
-            raise InputError("the split holds out no pair: leave held_out out")
+            raise InputError("the split holds out no pair of values: ask for all pairs, or for those of training")
 
     @property
     def task(self) -> TaskConfig:

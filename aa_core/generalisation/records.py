@@ -34,11 +34,16 @@ class LayoutRecord(_Record):
 
 
 class SequenceRecord(_Record):
-    """A sequence, the right answer and the model's."""
+    """A sequence, the right answer and the model's; None where the right one ties, or logits are not finite."""
 
     text: str
     answer: int
-    model: int
+    model: int | None
+
+    @property
+    def answers(self) -> str:
+        """Both answers, such as `model 3, true 4`."""
+        return f"model {'undecided' if self.model is None else self.model}, true {self.answer}"
 
 
 class FailureRecord(_Record):
@@ -140,8 +145,10 @@ def layout_record(subject: Subject, found: tuple[Score, Layout]) -> LayoutRecord
 
 def sequence_record(subject: Subject, problem: Problem) -> SequenceRecord:
     """A sequence with the model's answer to it."""
-    answers, _ = answered(subject, sequences_from_problems(subject.task, [problem]))
-    return SequenceRecord(text=problem.text(subject.task), answer=problem.answer(subject.task), model=int(answers[0]))
+    answers, margins = answered(subject, sequences_from_problems(subject.task, [problem]))
+    decided = margins[0] > 0 or margins[0] < 0  # nan is neither
+    model = int(answers[0]) if decided else None
+    return SequenceRecord(text=problem.text(subject.task), answer=problem.answer(subject.task), model=model)
 
 
 def load_search(path: Path) -> SearchRecord:
@@ -179,5 +186,4 @@ def replayed(record: SearchRecord, subject: Subject) -> Iterator[Replayed]:
             yield Replayed(f"{found.accuracy:.4f} then, {now:.4f} now: {found.text}", same)
     for sequence in record.sequences:
         now = sequence_record(subject, parse_problem(subject.task, sequence.text))
-        answers = f"model {sequence.model} then, {now.model} now, true {now.answer}"
-        yield Replayed(f"{answers}: {sequence.text}", now == sequence)
+        yield Replayed(f"{sequence.answers} then, {now.answers} now: {sequence.text}", now == sequence)

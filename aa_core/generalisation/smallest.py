@@ -19,7 +19,7 @@ from aa_core.generalisation.outcome import answered
 from aa_core.task.config import TaskConfig
 from aa_core.task.problems import PAD_SIGN, Problem, default_layout, sequences_from_problems
 
-ORDER = f"no assignment but the operands' (0-var: one), PADs as without {PAD_SIGN}, then by letters, then by values"
+ORDER = f"no assignment but the operands' (0-var: one) and PADs as without {PAD_SIGN}; then by kind, letters, values"
 
 
 def plain_layouts(region: Region) -> Iterator[Layout]:

@@ -80,7 +80,7 @@ def _failure_text(failure: FailureRecord | None) -> str:
 
 
 def _sequence_text(sequence: SequenceRecord) -> str:
-    return f"{sequence.text}   (model {sequence.model}, true {sequence.answer})"
+    return f"{sequence.text}   ({sequence.answers})"
 
 
 def _letters_table(letters: Iterable[LettersRecord]) -> Table | None:

@@ -12,15 +12,18 @@ import torch
 
 from aa_core.circuits.subject import Subject
 from aa_core.controls.edits import shifted_scores
+from aa_core.errors import InputError
 from aa_core.generalisation.drawing import Region
 from aa_core.generalisation.layout import parse_layout
 from aa_core.generalisation.outcome import answered
+from aa_core.generalisation.records import replayed
 from aa_core.generalisation.smallest import first_wrong, plain_layouts, simplified, smallest_wrong
 from aa_core.generalisation.whole_search import Search
 from aa_core.task.config import TaskConfig
 from aa_core.task.problems import parse_problem, sequences_from_problems
 from aa_core.task.sampling import KINDS, Kind
 from aa_core.task.split import Split, SplitConfig
+from circuit_tests.meta.checkpoint_files import small_parameters
 from circuit_tests.meta.compiled_model import SPLIT, TASK, D, compiled_subject
 
 
@@ -129,6 +132,31 @@ def test_a_sequence_wrong_anywhere_becomes_plain(good: Subject) -> None:
         ("c=7, _ _ a=1, _ _ 3+4", "a=1, 3+4"),  # training always shows an assignment, so one stays
     ):
         assert simplified(broken, parse_problem(TASK, text)) == parse_problem(TASK, simple)
+
+
+@pytest.mark.parametrize("scale", [0.0, float("inf")])
+def test_a_model_without_an_answer_is_undecided(good: Subject, scale: float) -> None:
+    name = "unembed.W_U"
+    broken = replace(good, parameters={**good.parameters, name: scale * good.parameters[name]})
+    record = Search(broken, Region(SPLIT, (Kind.LEFT,)), 2, 0).run({}, lambda items, title: items)
+    assert record.kinds[0].failure is not None
+    sequence = record.kinds[0].failure.sequence
+    assert (sequence.text, sequence.answers) == ("a=0, a+0=?", "model undecided, true 0")
+    assert all(line.same for line in replayed(record, broken))
+
+
+def test_a_split_that_restricts_nothing() -> None:
+    task = TaskConfig(7, 4, 2, 8)
+    split = Split(task, SplitConfig(train_fraction=1, never_left="", never_right=""))
+    subject = Subject(small_parameters(task=task), split)
+    record = Search(subject, Region(split), 5, 0).run({}, lambda items, title: items)
+    assert [kind.kind for kind in record.kinds] == list(KINDS)
+    assert all(kind.example and kind.failure and kind.failure.smallest for kind in record.kinds)
+    assert all(line.same for line in replayed(record, subject))
+    with pytest.raises(InputError, match="no 1L, 1R sequence of the split has 1 of its letters where training never"):
+        Region(split, (Kind.LEFT, Kind.RIGHT), restricted=1)
+    with pytest.raises(InputError, match="the split holds out no pair of values: ask for all pairs"):
+        Region(split, held_out=True)
 
 
 def test_example_of_a_layout(good: Subject, random_model: Subject) -> None:

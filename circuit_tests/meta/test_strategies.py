@@ -156,8 +156,11 @@ def test_every_choice_has_a_label() -> None:
         ({"held_out": True}, "give the split"),
         ({"restricted": 1}, "give the split"),
         ({"split": Split(SMALL, SplitConfig(never_left="", never_right=""))}, "another task"),
-        ({"split": SPLIT, "restricted": 2, "kinds": (Kind.LEFT,)}, "no 1L sequence"),
-        ({"left": "z"}, "sequence has such letters"),
+        (
+            {"split": SPLIT, "restricted": 2, "kinds": (Kind.LEFT,)},
+            "no 1L sequence of the split has 2 of its letters where training never puts them",
+        ),
+        ({"left": "z"}, "sequence of the split has such letters"),
         ({"left": "a", "kinds": (Kind.RIGHT,)}, "no 1R sequence"),
         ({"split": Split(PAPER, SplitConfig(train_fraction=1)), "held_out": True}, "holds out no pair"),
     ],
