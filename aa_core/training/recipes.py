@@ -8,7 +8,7 @@ from aa_core.training.config import TrainConfig
 
 RECIPES: dict[str, TrainConfig] = {
     "paper": TrainConfig(),
-    "fast": TrainConfig(steps=12_000, learning_rate=2e-3, decay_steps=3_000, weight_decay=0.05),
+    "fast": TrainConfig(steps=16_000, learning_rate=2e-3, decay_steps=3_000, weight_decay=0.05),
 }
 
 
