@@ -22,7 +22,7 @@ from aa_core.certificates.catalogue import domain_of, exposure_of
 from aa_core.certificates.certificate import Certificate, CertificateFile, read_certificate
 from aa_core.certificates.certification import Plan, certificate_code_hash, certify
 from aa_core.certificates.checking import PROVENANCE, Check, check_certificate
-from aa_core.certificates.chunk import DIGITS, Count, chunk_of, model_of
+from aa_core.certificates.chunk import DIGITS, Count, chunk_of, judge, model_of
 from aa_core.certificates.consistency import Refusal, found_text
 from aa_core.certificates.domain import Domain
 from aa_core.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
@@ -184,6 +184,34 @@ def test_terms_that_cancel_do_not_change_the_verdict(case: str, pairs: str, tmp_
     if case == "1e7":
         single, _ = exact_margins(checkpoint, domain, torch.float32)
         assert np.abs(single - margins).max() > 0.1, "single precision would do, so this says little"
+
+
+def extended_logits(checkpoint: Checkpoint, tokens: np.ndarray) -> np.ndarray:
+    """Logits at `=` in extended precision, written out."""
+    weights = {name: weight.numpy().astype(np.longdouble) for name, weight in checkpoint.parameters.items()}
+    resid = weights["embed.W_E"][tokens] + weights["pos_embed.W_pos"]
+    later = np.triu(np.ones((tokens.shape[1], tokens.shape[1]), dtype=bool), 1)
+    for layer in (0, 1):
+        w_q, w_k, w_v, w_o = (weights[f"blocks.{layer}.attn.W_{name}"][0] for name in "QKVO")
+        scores = (resid @ w_q) @ (resid @ w_k).transpose(0, 2, 1) / np.sqrt(np.longdouble(w_q.shape[1]))
+        scores[:, later] = -np.inf
+        pattern = np.exp(scores - scores.max(-1, keepdims=True))
+        resid = resid + pattern / pattern.sum(-1, keepdims=True) @ (resid @ w_v) @ w_o
+    last = resid[:, -1]
+    post = np.maximum(last @ weights["blocks.1.mlp.W_in"], 0)
+    return (last + post @ weights["blocks.1.mlp.W_out"]) @ weights["unembed.W_U"]
+
+
+@pytest.mark.parametrize(("case", "error"), [("as it is", 1e-12), ("1e7", 1e-7), ("sharp", 1e-12)])
+def test_rounding_is_below_the_digits_that_are_kept(case: str, error: float) -> None:
+    checkpoint = changed_fixture(*ADVERSARIAL.get(case, ({}, 0.0)))
+    domain = domain_of("0-var", {}, checkpoint.split)
+    sequences = domain.sequences(np.arange(0, domain.size, 150))
+    model = model_of(domain.task, checkpoint.parameters, "")
+    margins = judge(model, torch.from_numpy(sequences.tokens), torch.from_numpy(sequences.answers)).margins
+    logits = extended_logits(checkpoint, sequences.tokens)
+    exact = [row[right] - max(np.delete(row, right)) for row, right in zip(logits, sequences.answers, strict=True)]
+    np.testing.assert_allclose(margins.numpy(), np.array(exact, dtype=np.float64), rtol=0, atol=error)
 
 
 def test_a_model_without_errors(tmp_path: Path) -> None:
