@@ -94,6 +94,12 @@ def test_blame_falls_on_what_explains_most(accuracy: dict[str, float], blamed: l
         ((Kind.LEFT, Kind.RIGHT), 1, {"_b": 0.044, "_a": 0.1}, ["1R as a whole"]),
         ((Kind.TWO,), 2, {"eb": 0.1, "fb": 0.2}, ["b on the right (2-var)"]),
         ((Kind.TWO,), 2, {"fb": 0.2}, ["the pair f+b"]),
+        (  # c is worst, yet a and b explain c, too
+            (Kind.TWO,),
+            1,
+            {"ba": 0.1, "ca": 0.01, "da": 0.1, "ab": 0.2, "cb": 0.02, "db": 0.2},
+            ["a on the right (2-var)", "b on the right (2-var)"],
+        ),
     ],
 )
 def test_few_letters_are_blamed_one_by_one(
