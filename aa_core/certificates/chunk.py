@@ -4,9 +4,9 @@ The *margin* of a sequence is the logit of the right answer minus the largest ot
 is not above 0. Every margin is computed in double precision from the single-precision weights, none is screened in
 single precision first: a sum errs in proportion to the sizes of its terms, by at most c 2^-53 times their sum after c
 operations (c 2^-24 in single precision), and terms of any size may cancel, so the logits do not tell the error. The
-fixture's margins are right to 1e-13, and to 1e-8 where terms of 1e7 are made to cancel (measured in extended precision),
-below the digits that are kept. It is no proof against a model made so that terms 10^12 times its logits cancel: of such
-a model the verdict is that of this arithmetic.
+fixture's margins are right to 1e-13, and to 1e-8 where terms of 1e7 are made to cancel (measured in extended
+precision), below the digits that are kept. It is no proof against a model made so that terms 10^12 times its logits
+cancel: of such a model the verdict is that of this arithmetic.
 """
 
 from __future__ import annotations

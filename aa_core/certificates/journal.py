@@ -16,7 +16,7 @@ import filelock
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from aa_core.certificates.chunk import Chunk
-from aa_core.certificates.enumeration import n_chunks, range_of
+from aa_core.certificates.enumeration import range_of
 from aa_core.errors import InputError
 
 _CHECKSUM = 64  # hexadecimal digits at the start of a line
@@ -99,13 +99,11 @@ class Journal:
         return line
 
     def _is_next(self, chunk: Chunk) -> bool:
-        if self.n_chunks == n_chunks(self._size, self._chunk_size):
-            return False
         size = chunk.stop - chunk.start
         counts = [(sum(c.size for c in labels.values()), sum(c.errors for c in labels.values()))
                   for labels in chunk.counts.values()]  # fmt: skip
         return (
-            (chunk.start, chunk.stop) == range_of(self.n_chunks, self._size, self._chunk_size)
+            (chunk.start, chunk.stop) == range_of(self.n_chunks, self._size, self._chunk_size)  # empty after the last
             and chunk.start <= chunk.least_index < chunk.stop
             and 0 <= chunk.errors <= size
             and min(chunk.errors, self._limit) <= len(chunk.failures) <= chunk.errors

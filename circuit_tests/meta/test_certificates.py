@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 import shutil
 import tracemalloc
 from collections import Counter
@@ -262,6 +263,12 @@ def rechained(lines: list[bytes]) -> list[bytes]:
     return result
 
 
+def one_error_fewer(line: bytes) -> bytes:
+    """A line whose chunk has one error fewer, but not in its counts."""
+    before, errors, after = re.split(rb'(?<="errors": )(\d+)', line, maxsplit=1)
+    return before + str(int(errors) - 1).encode() + after
+
+
 Lines = list[bytes]
 # What is done to the lines (the key, then five chunks), and the chunks that are kept.
 DAMAGES: dict[str, tuple[Callable[[Lines], Lines], int]] = {
@@ -282,7 +289,7 @@ DAMAGES: dict[str, tuple[Callable[[Lines], Lines], int]] = {
         3,
     ),
     "errors that the counts deny, checksums renewed": (
-        lambda lines: rechained([*lines[:4], lines[4].replace(b'"errors": ', b'"errors": 1', 1), lines[5]]),
+        lambda lines: rechained([*lines[:4], one_error_fewer(lines[4]), lines[5]]),
         3,
     ),
     "another key": (lambda lines: rechained([b"x other\n", *lines[1:]]), 0),
