@@ -188,14 +188,14 @@ def sequential_share(
     """
     if not looks or sorted({*looks}) != list(looks) or looks[0] < 1:
         raise ValueError(f"looks are {list(looks)}, expected increasing numbers of cases")
-    count, seen = 0, 0
-    for n in looks:
-        count += int(draw(seen, n).sum())
-        seen = n
+    count, found = 0, None
+    for start, n in zip((0, *looks), looks, strict=False):
+        count += int(draw(start, n).sum())
         measurement = Measurement(count / n, n, count)
-        verdict = judge(measurement, threshold, alpha / len(looks))
-        if verdict is not Verdict.UNDECIDED:
+        interval = measurement.interval(alpha / len(looks))
+        assert interval is not None, "a count has one"
+        found = Sequential(judge(measurement, threshold, alpha / len(looks)), measurement, interval)
+        if found.verdict is not Verdict.UNDECIDED:
             break
-    interval = measurement.interval(alpha / len(looks))
-    assert interval is not None
-    return Sequential(verdict, measurement, interval)
+    assert found is not None, "there is a look"
+    return found

@@ -63,7 +63,7 @@ BAD_HEADERS: dict[str, tuple[str, str]] = {
     ),
     "letters that do not exist": (
         header_json(config=CONFIG | {"split": CONFIG["split"] | {"never_left": "z"}}),
-        "the split does not fit the task, give another: unknown variable 'z'",
+        "the split does not fit the task, give another (never_left is 'z', never_right 'b'): unknown variable 'z'",
     ),
     "hash of other weights": (header_json(sha256=weights_sha256(small_parameters(1))), "damaged: the weights are not"),
     "no hash": (header_json(sha256=""), "damaged: the weights are not"),

@@ -274,7 +274,7 @@ def test_ask_a_model_that_overflows(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "so large that no answer is a finite number" in message
 
 
-def result(verdict: str, expect: Literal["fails"] | None = None) -> Result:
+def result(verdict: str, expect: Literal["fails", "skip"] | None = None) -> Result:
     expectation = Expectation(claim="*", expect=expect, reason="known") if expect else None
     return Result(CLAIMS[0], Verdict(verdict), (), expectation=expectation)
 
