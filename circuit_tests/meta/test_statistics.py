@@ -57,7 +57,7 @@ def runs_of(share: float, repeats: int, alpha: float, looks: list[int]):
 @pytest.mark.parametrize("share", [0.9499, 0.95])
 def test_stopping_early_keeps_the_error(share: float) -> None:
     # At the edge itself every decision for the wrong side is an error; looking ten times at alpha each would make more.
-    looks, repeats, alpha = [50 * 2**k for k in range(6)], 150, 0.1
+    looks, repeats, alpha = [50 * 2**k for k in range(5)], 100, 0.1
     wrong = Verdict.FAILS if at_least(0.95).accepts(share) else Verdict.HOLDS
     errors = sum(found.verdict is wrong for found in runs_of(share, repeats, alpha, looks))
     assert stats.binomtest(errors, repeats, alpha, alternative="greater").pvalue > 1e-3, f"{errors} of {repeats} wrong"
