@@ -21,7 +21,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--recipe", default="paper", metavar="NAME", help="training recipe: paper (default) or fast")
     parser.add_argument("--start", type=int, default=1000, metavar="STEP", help="where the branches part (1000)")
     parser.add_argument("--until", type=int, default=4400, metavar="STEP", help="where they end (4400)")
-    parser.add_argument("--branches", metavar="NAMES", help="only these, separated by commas (default: all)")
+    parser.add_argument(
+        "--branches",
+        metavar="NAMES",
+        help="only these, separated by commas: unchanged, shrunk, merged, fresh, faster (default: all)",
+    )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of PyTorch (default 1)")
     parser.add_argument("--json", type=path, metavar="FILE", help="write every point of every branch to FILE")
     parser.set_defaults(run=run)

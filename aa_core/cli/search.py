@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from aa_core.cli.options import add_subject_options, path, subject_checkpoints
+from aa_core.cli.outputs import check_outputs
 from aa_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from aa_core.task.split import Split
 
 BUDGET = 100
+
+MOST_BUDGET = 1_000_000
 
 
 def add_parser(commands: Any) -> None:
@@ -153,10 +156,8 @@ def _check(options: argparse.Namespace) -> None:
         InputError: an option is out of range or contradicts another, a file cannot be written, or Hypothesis is not
             installed.
     """
-    from aa_core.files import check_writable
-
-    if options.budget < 1:
-        raise InputError(f"--budget is {options.budget}, expected at least 1")
+    if not 1 <= options.budget <= MOST_BUDGET:
+        raise InputError(f"--budget is {options.budget}, expected 1 to {MOST_BUDGET}")
     if not 0 <= options.search_seed < 2**64:
         raise InputError(f"--search-seed is {options.search_seed}, expected 0 to 2**64 - 1")
     for instead in ("replay", "properties"):
@@ -164,10 +165,8 @@ def _check(options: argparse.Namespace) -> None:
             given = [name for name in ("json", "kind", "pool") if getattr(options, name) is not None]
             if given:
                 raise InputError(f"--{instead} makes no search: leave --{given[0]} out")
+            check_outputs({"--markdown": options.properties}, {"--replay": options.replay})
             return
     import aa_core.generalisation.strategies  # noqa: F401 - refuses where Hypothesis is missing
 
-    if options.json is not None:
-        if options.checkpoint is not None and options.json.resolve() == options.checkpoint.resolve():
-            raise InputError(f"--json {options.json} is the checkpoint: choose another place")
-        check_writable(options.json)
+    check_outputs({"--json": options.json}, {"--checkpoint": options.checkpoint})

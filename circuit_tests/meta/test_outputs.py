@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aa_core.cli.outputs import check_outputs
+from aa_core.cli.outputs import ENDINGS, check_outputs
 from aa_core.errors import InputError
 
 
@@ -58,3 +58,14 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path: Pat
 def test_folders_that_are_not_there_yet_are_fine(tmp_path: Path) -> None:
     check_outputs({"--json": tmp_path / "new" / "deep" / "a.json"})
     assert not list(tmp_path.iterdir()), "nothing is made before the work"
+
+
+MODULES = sorted((Path(__file__).parents[2] / "aa_core" / "cli").glob("*.py"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=[module.stem for module in MODULES])
+def test_every_command_that_writes_a_report_checks_where(module: Path) -> None:
+    source = module.read_text()
+    writes = [option for option in ENDINGS if f'"{option}", type=path' in source.replace("\n        ", " ")]
+    own_folder = module.stem == "fixture"  # replaces nothing but a fixture, see `write_fixture`
+    assert not writes or own_folder or "check_outputs(" in source, f"{module.name} writes {writes} unchecked"
