@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,6 @@ MODULES = sorted((Path(__file__).parents[2] / "aa_core" / "cli").glob("*.py"))
 @pytest.mark.parametrize("module", MODULES, ids=[module.stem for module in MODULES])
 def test_every_command_that_writes_a_report_checks_where(module: Path) -> None:
     source = module.read_text()
-    writes = [option for option in ENDINGS if f'"{option}", type=path' in source.replace("\n        ", " ")]
+    writes = [option for option in ENDINGS if re.search(rf'"{option}",\s+type=path', source)]
     own_folder = module.stem == "fixture"  # replaces nothing but a fixture, see `write_fixture`
     assert not writes or own_folder or "check_outputs(" in source, f"{module.name} writes {writes} unchecked"
