@@ -36,6 +36,10 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return plugin.header(config)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    plugin.leave_out_own_tests(config, items)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     plugin.parametrize_models(metafunc)
 

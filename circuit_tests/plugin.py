@@ -97,6 +97,16 @@ def header(config: pytest.Config) -> list[str]:
     return lines
 
 
+def leave_out_own_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of this suite and of `aa_core` where a model is named, since they say nothing of it."""
+    if _models(config) == ["fixture"]:
+        return
+    own = [item for item in items if item.path.parent.name in ("meta", "bench")]
+    if own:
+        items[:] = [item for item in items if item not in own]
+        config.hook.pytest_deselected(items=own)
+
+
 def parametrize_models(metafunc: pytest.Metafunc) -> None:
     if "model_under_test" in metafunc.fixturenames:
         models = _models(metafunc.config)
@@ -131,12 +141,6 @@ def load_model(config: pytest.Config, name: str) -> ModelUnderTest:
 def _name(model: str, config: pytest.Config) -> str:
     """What expectations and reports call a model."""
     return model if config.getoption("checkpoint") is None else "checkpoint"
-
-
-def only_on_the_fixture(model: ModelUnderTest) -> None:
-    """Skip a test of the suite itself on other models: what is made from a broken model proves nothing."""
-    if model.name != "fixture":
-        pytest.skip("tests the suite itself, on the fixture alone; aa controls does it for any model")
 
 
 def expectations_of(config: pytest.Config) -> Expectations:

@@ -34,7 +34,7 @@ from aa_core.statistics import Measurement, at_least, exact
 from aa_core.task.config import TaskConfig
 from aa_core.training.config import TrainConfig
 from circuit_tests.meta.compiled_model import compiled_subject
-from circuit_tests.plugin import ModelUnderTest, only_on_the_fixture
+from circuit_tests.plugin import ModelUnderTest
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +218,5 @@ def test_matrix_file(good: Subject, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_controls_on_the_model_under_test(model_under_test: ModelUnderTest) -> None:
-    only_on_the_fixture(model_under_test)
     found = matrix_faults(control_matrix(model_under_test.subject, CLAIMS, BREAKING_CONTROLS.values(), []))
     assert not found, "\n".join(found)

@@ -29,7 +29,7 @@ from aa_core.task.config import TaskConfig
 from aa_core.task.split import Split, SplitConfig
 from aa_core.task.training_data import training_batch
 from circuit_tests.meta.compiled_model import compiled_subject
-from circuit_tests.plugin import ModelUnderTest, only_on_the_fixture
+from circuit_tests.plugin import ModelUnderTest
 
 TASK = TaskConfig(modulus=11, n_variables=6, max_assignments=2, n_ctx=8)
 SPLIT = Split(TASK, SplitConfig(never_left="f", never_right="a"))
@@ -166,7 +166,6 @@ def test_what_is_no_symmetry_shows_in_the_values(trained: Subject, measured: dic
 @pytest.mark.parametrize("name", SYMMETRIES)
 def test_symmetries_on_the_model_under_test(model_under_test: ModelUnderTest, name: str) -> None:
     """No verdict changes; values stay up to rounding, or under other names up to the draw of letters."""
-    only_on_the_fixture(model_under_test)
     subject = model_under_test.subject
     last = subject.final if isinstance(subject, TrajectorySubject) else subject
     turned = SYMMETRIES[name].apply(last, 0)
