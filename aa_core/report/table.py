@@ -79,7 +79,9 @@ def results_table(records: Sequence[Record]) -> Table:
     with_model = any("model" in record for record in records)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in (*(["model"] if with_model else []), "claim", "measured", "threshold", "verdict"):
-        table.add_column(column, overflow="fold", no_wrap=column != "measured")  # ids can be copied and searched for
+        # Ids are whole, so that they can be copied; the longer names of conditions are wrapped.
+        least = max((len(record["id"]) for record in records), default=0) if column == "claim" else None
+        table.add_column(column, overflow="fold", min_width=least, no_wrap=column in ("threshold", "verdict"))
 
     def add(model: str, name: str, measured: str, threshold: str | None, verdict: str, why: str = "") -> None:
         cells = (name, measured, threshold or "")

@@ -29,6 +29,7 @@ from aa_core.report.table import (
     measured_text,
     pass_counts_table,
     print_results,
+    results_table,
     state_texts,
     subject_line,
     summary_line,
@@ -252,6 +253,20 @@ def test_table_shows_conditions_that_do_not_hold():
     low, high = SAMPLED.interval(0.01) or (0, 0)
     assert row(lines, "and a sampled share") == f"and a sampled share 0.5 [{low:.4g}, {high:.4g}] >= 0.8 fails"
     assert not any("a plain number" in line for line in lines), "a condition that holds takes room"
+
+
+def test_ids_are_whole_and_values_are_seen_in_a_narrow_terminal():
+    name = "generalisation/0-var-held-out-off-diagonal"
+    long = finding(
+        "a condition with a name that is far longer than any id, so that it must be wrapped", RIGHT, at_least(1)
+    )
+    claim = claim_record(result(Verdict.FAILS, finding("share right", RIGHT, at_least(0.9)), long, name=name))
+    console = Console(width=100, file=io.StringIO(), highlight=False)
+    console.print(results_table([claim]))
+    text = console.file.getvalue()  # pyright: ignore
+    assert name in text
+    assert text.count("19/20") == 2, text
+    assert text.count("0.95") == 2, text
 
 
 def test_table_without_notes_of_what_holds():
