@@ -16,6 +16,7 @@ from aa_core.errors import InputError
 from aa_core.fixtures import fixture_folder
 from aa_core.report.claims_page import claims_page
 from aa_core.report.results_page import load_reports, results_page
+from aa_core.report.seeds_page import seeds_page
 from aa_core.training.recipes import recipe_name
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +37,12 @@ def test_results_page_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     page = (ROOT / "docs/results.md").read_text()
     assert page == results_page(RESULTS), "run: aa results docs/results --markdown docs/results.md"
+
+
+def test_seeds_page_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs/seeds.md").read_text()
+    assert page == seeds_page(Path("docs/seeds"), "seeds"), "run: aa seeds docs/seeds --markdown docs/seeds.md"
 
 
 def test_reports_cover_the_registry() -> None:
