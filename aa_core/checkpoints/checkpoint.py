@@ -49,6 +49,11 @@ class Checkpoint:
     sha256: str
     config: TrainConfig | None
 
+    @property
+    def final(self) -> Checkpoint:
+        """Itself, as the last of one: what a trajectory's `final` is to many."""
+        return self
+
 
 def weights_sha256(parameters: Parameters) -> str:
     """SHA-256 in hex of names, shapes and little-endian float32 bytes, in the order of the dictionary."""

@@ -86,6 +86,11 @@ class Subject:
     data: DataConfig = field(default_factory=DataConfig)
 
     @property
+    def final(self) -> Subject:
+        """Itself, as the last of one: what a trajectory's `final` is to many."""
+        return self
+
+    @property
     def task(self) -> TaskConfig:
         """Sizes of the task."""
         return self.split.task

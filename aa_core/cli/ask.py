@@ -33,17 +33,15 @@ def run(options: argparse.Namespace) -> int:
     """Print the answers and the attention; 0 if the model is right, else 1."""
     from rich.text import Text
 
-    from aa_core.checkpoints import Checkpoint
     from aa_core.claims.subjects import as_subject
-    from aa_core.claims.verification import TrajectorySubject
     from aa_core.report.table import terminal
     from aa_core.task.problems import parse_problem, sequences_from_problems
 
     loaded = subject_checkpoints(options)
-    last = loaded if isinstance(loaded, Checkpoint) else loaded.final
+    last = loaded.final
     problem = parse_problem(last.task, options.problem)
     subject = as_subject(loaded)
-    model = subject.final if isinstance(subject, TrajectorySubject) else subject
+    model = subject.final
     answered = model.run(sequences_from_problems(last.task, [problem]))
     if not answered.activations.logits.isfinite().all():
         raise InputError(f"{last.path}: its weights are so large that no answer is a finite number; try another model")

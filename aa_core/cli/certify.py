@@ -73,7 +73,7 @@ def _certify(options: argparse.Namespace) -> int:
     parameters = {name: getattr(options, name) for name in ("prefix", "pairs", "sequence")}
     given = {name: value for name, value in parameters.items() if value is not None}
     subject = subject_checkpoints(options)
-    checkpoint = _final(subject)
+    checkpoint = subject.final
     check_outputs(outputs, _inputs(subject))
     domain = domain_of(options.domain, given, checkpoint.split)
     limit = FAILURE_LIMIT if options.failures is None else options.failures
@@ -95,7 +95,7 @@ def _check(options: argparse.Namespace) -> int:
     certificate = file.certificate
     how = Check(options.sample, _jobs(options), np.random.default_rng())
     with counted_bar(f"check {options.check.name}") as progress:
-        refusal = check_certificate(file, _final(subject_checkpoints(options)), how, progress)
+        refusal = check_certificate(file, subject_checkpoints(options).final, how, progress)
     if refusal is not None:
         print(f"refused: {refusal.field}: {refusal.reason}")
         return 1
@@ -123,13 +123,6 @@ def _list(options: argparse.Namespace) -> int:
     else:
         write_atomically(options.markdown, page.encode())
     return 0
-
-
-def _final(subject: Checkpoint | Trajectory) -> Checkpoint:
-    """The model, the last one of a folder."""
-    from aa_core.checkpoints import Checkpoint
-
-    return subject if isinstance(subject, Checkpoint) else subject.final
 
 
 def _inputs(subject: Checkpoint | Trajectory) -> dict[str, Path]:

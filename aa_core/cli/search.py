@@ -65,14 +65,13 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Search and print, or judge again what an earlier search found."""
-    from aa_core.checkpoints import Checkpoint
     from aa_core.circuits.subject import Subject
 
     _check(options)
     if options.properties is not None:
         return _write_properties(options.properties)
     loaded = subject_checkpoints(options)
-    last = loaded if isinstance(loaded, Checkpoint) else loaded.final
+    last = loaded.final
     subject = Subject(last.parameters, last.split)
     return _search(options, subject, last) if options.replay is None else _replay(options.replay, subject)
 

@@ -123,7 +123,7 @@ def control_matrix(
     Trained controls are left out for a task of other sizes than theirs.
     """
     judged = [claim for claim in claims if claim.scope is Scope.CHECKPOINT or isinstance(subject, TrajectorySubject)]
-    final = subject.final if isinstance(subject, TrajectorySubject) else subject
+    final = subject.final
     changes = [
         change
         for change in (*controls, *symmetries)
@@ -147,8 +147,7 @@ def _changed_rows(subject: Subject | TrajectorySubject, claims: list[Claim], cha
             return []
         return _judged(change.build(subject, seed), on_run, change.name, Group.CONTROL, seed)
     if isinstance(change, TrainedControl):
-        last = subject.final if isinstance(subject, TrajectorySubject) else subject
-        return _judged(change.apply(last, seed), on_model, change.name, Group.CONTROL, seed)
+        return _judged(change.apply(subject.final, seed), on_model, change.name, Group.CONTROL, seed)
     group = Group.SYMMETRY
     if isinstance(change, Control):
         group = Group.HARMLESS if change.harmless else Group.CONTROL

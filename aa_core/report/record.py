@@ -28,7 +28,7 @@ def subject_record(loaded: Checkpoint | Trajectory, judged: Subject | Trajectory
 
     For a folder these are the last checkpoint's, and `steps` lists all; `state` has the first step of each state, too.
     """
-    last = loaded if isinstance(loaded, Checkpoint) else loaded.final
+    last = loaded.final
     steps = None if isinstance(loaded, Checkpoint) else [checkpoint.step for checkpoint in loaded]
     return {
         "path": str(loaded.path),

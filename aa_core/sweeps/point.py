@@ -56,7 +56,7 @@ def run_point(config: TrainConfig, work: Work) -> RunRecord | Failure:
         return kept_record(store.run(config, threads=work.threads), store.root, judge=work.judge)
     except InputError as error:
         return failure(config, str(error))
-    except Exception as error:
+    except Exception as error:  # a fault of one point, of whatever kind, must not cost the others
         return failure(config, f"{type(error).__name__}: {error}")
 
 

@@ -167,7 +167,7 @@ def test_what_is_no_symmetry_shows_in_the_values(trained: Subject, measured: dic
 def test_symmetries_on_the_model_under_test(model_under_test: ModelUnderTest, name: str) -> None:
     """No verdict changes; values stay up to rounding, or under other names up to the draw of letters."""
     subject = model_under_test.subject
-    last = subject.final if isinstance(subject, TrajectorySubject) else subject
+    last = subject.final
     turned = SYMMETRIES[name].apply(last, 0)
     changed = moved(values(last), values(turned), 0.05 if name == "letters-renamed" else 5e-3)
     assert not changed, "\n".join(changed)
