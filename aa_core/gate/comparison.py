@@ -2,8 +2,9 @@
 
 A quantity has regressed, or improved, if its change is both
 
-- *significant*: the p-value of the exact rank test of the new runs against the baseline's, corrected by Holm's method
-  over all quantities of its family, is at most the family's share (`SHARES`) of the gate's error rate; and
+- *significant*: the p-value of an exact test of the new runs against the baseline's, corrected by Holm's method over
+  all quantities of its family, is at most the family's share (`SHARES`) of the gate's error rate. The test is one of
+  ranks, and Boschloo's for the share of seeds that compose, which is a family by itself; and
 - *of relevant size* (`RELEVANT`): the change of the median (of the mean for shares of seeds) is at least
 
       share of seeds   0.25
@@ -11,8 +12,9 @@ A quantity has regressed, or improved, if its change is both
       steps            15 % of the baseline's
       measured value   25 % of the baseline's distance from the claim's threshold
 
-A change of relevant size with an uncorrected p-value of at most `SUSPECT` is *suspect*: reported, no alarm, a reason to
-train more seeds. Improvements are reported, no alarm. Seeds that are among the baseline's make the test conservative.
+A change of relevant size with an uncorrected p-value of at most its family's `SUSPECT` is *suspect*: reported, no
+alarm, a reason to train more seeds. Improvements are reported, no alarm. Seeds that are among the baseline's make the
+test conservative.
 """
 
 from __future__ import annotations
@@ -24,12 +26,15 @@ from enum import StrEnum
 
 import numpy as np
 
-from aa_core.gate.quantities import Family, Kind, Quantity, Samples
-from aa_core.gate.ranks import RankTest, adjusted, can_be_significant, rank_test
+from aa_core.claims.registry import CLAIMS
+from aa_core.gate.quantities import QUANTITIES_A_CLAIM, Family, Kind, Quantity, Samples, quantities, samples
+from aa_core.gate.ranks import PValue, adjusted, can_be_significant, rank_test
+from aa_core.gate.shares import share_test
+from aa_core.sweeps.record import RunRecord
 
 RELEVANT = {Kind.SHARE: 0.25, Kind.ACCURACY: 0.01, Kind.STEPS: 0.15, Kind.MEASURED: 0.25}
-SHARES = {Family.OUTCOME: 1 / 2, Family.HEADLINE: 1 / 4, Family.CLAIMS: 1 / 4}
-SUSPECT = 0.01
+SHARES = {Family.OUTCOME: 3 / 8, Family.HEADLINE: 1 / 4, Family.CLAIMS: 3 / 8}
+SUSPECT = {Family.OUTCOME: 0.1, Family.HEADLINE: 0.01, Family.CLAIMS: 0.01}
 
 
 class Change(StrEnum):
@@ -49,7 +54,7 @@ class Effect:
         quantity: the quantity.
         before: its values in the baseline.
         after: its values now.
-        test: the rank test.
+        test: the test.
         adjusted_p: its p-value, corrected for all quantities of the family.
         testable: whether such values could have been significant at all.
         change: the verdict.
@@ -58,7 +63,7 @@ class Effect:
     quantity: Quantity
     before: tuple[float, ...]
     after: tuple[float, ...]
-    test: RankTest
+    test: PValue
     adjusted_p: float
     testable: bool
     change: Change
@@ -91,24 +96,48 @@ def is_relevant(quantity: Quantity, before: Sequence[float], after: Sequence[flo
     return size > 0 and (math.isinf(size) or size >= RELEVANT[quantity.kind] * unit)
 
 
+def compare_runs(before: Sequence[RunRecord], after: Sequence[RunRecord], alpha: float) -> list[Effect]:
+    """Compare every quantity that any of the baseline's runs has; see `compare`."""
+    known = quantities(before)
+    return compare(samples(before, known), samples(after, known), alpha)
+
+
 def compare(before: Samples, after: Samples, alpha: float) -> list[Effect]:
-    """Compare every quantity that both have, family by family, in the baseline's order.
+    """Compare quantities, family by family, in the baseline's order.
 
     Args:
         before: values of the baseline's runs.
-        after: values of the new runs.
+        after: values of the new runs, of the same quantities.
         alpha: probability of any false alarm.
     """
     effects: list[Effect] = []
     for name, share in SHARES.items():
-        family, level = [item for item in before if item.family is name and item in after], alpha * share
-        tests = [rank_test(np.array(before[quantity]), np.array(after[quantity])) for quantity in family]
+        family, level = [quantity for quantity in before if quantity.family is name], alpha * share
+        tests = [_test(quantity, before[quantity], after[quantity]) for quantity in family]
         corrected = adjusted(tests, level)
         for quantity, test, p, could in zip(family, tests, corrected, can_be_significant(tests, level), strict=True):
             values = before[quantity], after[quantity]
-            change = _change(quantity, *values, p <= level, test.p <= SUSPECT)
+            change = _change(quantity, *values, p <= level, test.p <= SUSPECT[name])
             effects.append(Effect(quantity, *values, test, p, could, change))
     return effects
+
+
+def level_of_a_claim(alpha: float) -> float:
+    """The p-value at which a claim lost is a regression whatever else changed."""
+    return alpha * SHARES[Family.CLAIMS] / (QUANTITIES_A_CLAIM * len(CLAIMS))
+
+
+def is_enough(n_before: int, n_after: int, alpha: float) -> bool:
+    """Whether so many runs could tell: a claim lost in every new run, whatever else changed, would be a regression."""
+    best, worst = [1.0] * n_before, [0.0] * n_after
+    of_a_claim = rank_test(np.array(best), np.array(worst)).p
+    return of_a_claim <= level_of_a_claim(alpha) and share_test(best, worst).p <= alpha * SHARES[Family.OUTCOME]
+
+
+def _test(quantity: Quantity, before: Sequence[float], after: Sequence[float]) -> PValue:
+    if quantity.family is Family.OUTCOME:
+        return share_test(before, after)
+    return rank_test(np.array(before), np.array(after))
 
 
 def _change(

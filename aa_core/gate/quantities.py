@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,7 +27,8 @@ class Family(StrEnum):
     """Quantities whose p-values are corrected together.
 
     Attributes:
-        OUTCOME: whether a run composes at all: alone, so that a few seeds that do not are enough to tell.
+        OUTCOME: whether a run composes at all: alone and by a test of its own (`aa_core.gate.shares`), so that a few
+            seeds that do not are enough to tell.
         HEADLINE: the few numbers that sum a run up.
         CLAIMS: verdicts and values of claims.
     """
@@ -61,53 +63,76 @@ class Quantity:
 
     @property
     def worst(self) -> float:
-        """What stands for a value that a run does not have: a phase that it never reached, an undefined measure."""
+        """What stands for a value that a run does not have: a claim skipped, an accuracy or phase not measured."""
+        if self.kind is Kind.SHARE:
+            return 0.0
         return -math.inf if self.higher_is_better else math.inf
 
+
+QUANTITIES_A_CLAIM = 2
+"""The verdict, and the value of the headline criterion."""
+
+Read = Callable[[RunRecord], float | None]
+"""The value of a quantity on a run, None where the run has none."""
 
 Samples = Mapping[Quantity, tuple[float, ...]]
 """Values of each quantity, one a run."""
 
 
-def samples(records: Sequence[RunRecord]) -> Samples:
-    """Every quantity of some runs.
-
-    A claim that was skipped in every run has none; skipped in some, it does not hold in these and has the worst value.
-    """
-    found: dict[Quantity, tuple[float, ...]] = {
-        Quantity("run/composes", Kind.SHARE, Family.OUTCOME): tuple(
-            float(record.state in (State.COMPOSES, State.REFINED)) for record in records
-        ),
-        Quantity("run/refined", Kind.SHARE, Family.HEADLINE): tuple(
-            float(record.state is State.REFINED) for record in records
-        ),
-        Quantity("run/claims-that-hold", Kind.ACCURACY, Family.HEADLINE): tuple(map(_share_of_claims, records)),
+def quantities(records: Sequence[RunRecord]) -> dict[Quantity, Read]:
+    """Every quantity that any of some runs has, among those that the registry of claims knows."""
+    readers: dict[Quantity, Read] = {
+        Quantity("run/composes", Kind.SHARE, Family.OUTCOME): lambda run: run.state in (State.COMPOSES, State.REFINED),
+        Quantity("run/refined", Kind.SHARE, Family.HEADLINE): lambda run: run.state is State.REFINED,
+        Quantity("run/claims-that-hold", Kind.ACCURACY, Family.HEADLINE): _share_of_claims,
     }
     for name in _names(record.accuracies for record in records):
-        found[Quantity(f"accuracy/{name}", Kind.ACCURACY, Family.HEADLINE)] = tuple(
-            record.accuracy(name) for record in records
-        )
+        quantity = Quantity(f"accuracy/{name}", Kind.ACCURACY, Family.HEADLINE)
+        readers[quantity] = functools.partial(_accuracy, name)
     for name in _names(record.phases for record in records):
-        steps = (record.phases.get(name) for record in records)
-        found[Quantity(f"learned/{name}", Kind.STEPS, Family.HEADLINE)] = tuple(
-            math.inf if n is None else n for n in steps
-        )
-    claims = [record.claims for record in records]
+        readers[Quantity(f"learned/{name}", Kind.STEPS, Family.HEADLINE)] = functools.partial(_phase, name)
     for claim in CLAIMS:
-        judged = [of_run[claim.id] if of_run and claim.id in of_run else None for of_run in claims]
-        if all(item is None or item.verdict is Verdict.SKIPPED for item in judged):
-            continue
         holds = Quantity(f"holds/{claim.id}", Kind.SHARE, Family.CLAIMS)
-        found[holds] = tuple(float(item is not None and item.verdict is Verdict.HOLDS) for item in judged)
         value = Quantity(f"value/{claim.id}", Kind.MEASURED, Family.CLAIMS, claim.criterion.threshold)
-        found[value] = tuple(value.worst if item is None or item.value is None else item.value for item in judged)
-    return {quantity: values for quantity, values in found.items() if not any(map(math.isnan, values))}
+        readers |= {holds: functools.partial(_holds, claim.id), value: functools.partial(_value, claim.id)}
+    return {quantity: read for quantity, read in readers.items() if any(read(run) is not None for run in records)}
 
 
-def _share_of_claims(record: RunRecord) -> float:
-    """Share of the claims judged on a run that hold; nan where none was judged."""
-    verdicts = [claim.verdict for claim in (record.claims or {}).values() if claim.verdict is not Verdict.SKIPPED]
-    return verdicts.count(Verdict.HOLDS) / len(verdicts) if verdicts else math.nan
+def samples(records: Sequence[RunRecord], of: Mapping[Quantity, Read]) -> Samples:
+    """Quantities of some runs; where a run does not have one it counts at its worst, so that losing it shows."""
+    return {quantity: tuple(_value_or_worst(quantity, read(run)) for run in records) for quantity, read in of.items()}
+
+
+def _value_or_worst(quantity: Quantity, value: float | None) -> float:
+    return quantity.worst if value is None or math.isnan(value) else float(value)
+
+
+def _share_of_claims(run: RunRecord) -> float | None:
+    """Share of the claims judged on a run that hold; None where none was judged."""
+    verdicts = [claim.verdict for claim in (run.claims or {}).values() if claim.verdict is not Verdict.SKIPPED]
+    return verdicts.count(Verdict.HOLDS) / len(verdicts) if verdicts else None
+
+
+def _accuracy(name: str, run: RunRecord) -> float | None:
+    return run.accuracy(name) if name in run.accuracies else None
+
+
+def _phase(name: str, run: RunRecord) -> float | None:
+    """Step at which a phase is reached: never, where the run measured it and it is not."""
+    if name not in run.phases:
+        return None
+    step = run.phases[name]
+    return math.inf if step is None else step
+
+
+def _holds(claim: str, run: RunRecord) -> float | None:
+    judged = (run.claims or {}).get(claim)
+    return None if judged is None or judged.verdict is Verdict.SKIPPED else judged.verdict is Verdict.HOLDS
+
+
+def _value(claim: str, run: RunRecord) -> float | None:
+    judged = (run.claims or {}).get(claim)
+    return None if judged is None else judged.value
 
 
 def _names(mappings: Iterable[Mapping[str, object]]) -> list[str]:

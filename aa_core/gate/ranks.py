@@ -11,20 +11,20 @@ from jaxtyping import Float
 
 
 @dataclass(frozen=True)
-class RankTest:
+class PValue:
     """Outcome of a test.
 
     Attributes:
-        p: two-sided p-value, above 0.
-        least: the smallest p-value that these values could have given, however they had been dealt to the samples.
+        p: p-value, above 0.
+        least: the smallest p-value that was possible, whichever way the values had been dealt to the samples.
     """
 
     p: float
     least: float
 
 
-def rank_test(a: Float[np.ndarray, " m"], b: Float[np.ndarray, " n"]) -> RankTest:
-    """Wilcoxon's rank-sum (Mann-Whitney) test, exact: over all ways to deal the pooled values to the two samples.
+def rank_test(a: Float[np.ndarray, " m"], b: Float[np.ndarray, " n"]) -> PValue:
+    """Wilcoxon's rank-sum (Mann-Whitney) test, two-sided and exact: over all ways to deal the pooled values out.
 
     Ties have their mean rank, so that on values 0 and 1 this is Fisher's exact test; infinite values are larger than
     all others, and equal to each other.
@@ -42,7 +42,7 @@ def rank_test(a: Float[np.ndarray, " m"], b: Float[np.ndarray, " n"]) -> RankTes
     # Distance from the mean, times the number of values to stay an integer.
     distance = np.abs(len(ranks) * np.arange(len(ways)) - len(b) * ranks.sum())
     observed = abs(len(ranks) * int(ranks[len(a) :].sum()) - len(b) * int(ranks.sum()))
-    return RankTest(
+    return PValue(
         float(ways[distance >= observed].sum() / ways.sum()),
         float(ways[distance >= distance[ways > 0].max()].sum() / ways.sum()),
     )
@@ -59,7 +59,7 @@ def _ways(ranks: tuple[int, ...], n: int) -> Float[np.ndarray, " sums"]:
     return ways[n]
 
 
-def can_be_significant(tests: Sequence[RankTest], alpha: float) -> list[bool]:
+def can_be_significant(tests: Sequence[PValue], alpha: float) -> list[bool]:
     """Which tests could be significant at level alpha, corrected for their number, by Tarone's criterion.
 
     These are the largest family of at most k tests of which each could have a p-value of alpha / k. The pooled values
@@ -70,7 +70,7 @@ def can_be_significant(tests: Sequence[RankTest], alpha: float) -> list[bool]:
     return (least <= alpha / k).tolist()
 
 
-def adjusted(tests: Sequence[RankTest], alpha: float) -> list[float]:
+def adjusted(tests: Sequence[PValue], alpha: float) -> list[float]:
     """P-values corrected by Holm's method for the number of testable ones; 1 for the others.
 
     Rejecting those of at most alpha has a probability of at most alpha of any false rejection.

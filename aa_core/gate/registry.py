@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from aa_core.gate import distribution, forward, sampler, updates
+from aa_core.gate import distribution, forward, sampler, stored, updates
 from aa_core.gate.invariant import Finding, Invariant, Outcome
 from aa_core.gate.setting import VARIED, Setting
 
@@ -14,17 +14,24 @@ INVARIANTS: tuple[Invariant, ...] = (
     *distribution.INVARIANTS,
     *forward.INVARIANTS,
     *updates.INVARIANTS,
+    *stored.INVARIANTS,
 )
 
 
-def check_training(
-    setting: Setting, progress: Callable[[Iterable[Invariant]], Iterable[Invariant]] = lambda invariants: invariants
-) -> list[Outcome]:
+Progress = Callable[[Sequence[Invariant], str], Iterable[Invariant]]
+"""Wraps the iteration over invariants in a setting of some name, for a progress bar."""
+
+
+def _quiet(invariants: Sequence[Invariant], setting: str) -> Iterable[Invariant]:
+    return invariants
+
+
+def check_training(setting: Setting, progress: Progress = _quiet) -> list[Outcome]:
     """Check all invariants in a setting and in a small one that varies what recipes leave alone.
 
     Args:
         setting: where, besides the small one.
-        progress: wraps the iterations, for a progress bar.
+        progress: of each.
     """
     return [
         *check_invariants(setting, INVARIANTS, progress),
@@ -35,17 +42,17 @@ def check_training(
 def check_invariants(
     setting: Setting,
     invariants: Sequence[Invariant] = INVARIANTS,
-    progress: Callable[[Iterable[Invariant]], Iterable[Invariant]] = lambda invariants: invariants,
+    progress: Progress = _quiet,
 ) -> list[Outcome]:
     """Check invariants in a setting, with draws made anew.
 
     Args:
         setting: where.
         invariants: which.
-        progress: wraps the iteration, for a progress bar.
+        progress: of the check.
     """
     fresh = dataclasses.replace(setting)
-    return [Outcome(item.name, fresh.name, **vars(_finding(item, fresh))) for item in progress(invariants)]
+    return [Outcome(item.name, fresh.name, **vars(_finding(item, fresh))) for item in progress(invariants, fresh.name)]
 
 
 def _finding(invariant: Invariant, setting: Setting) -> Finding:

@@ -46,11 +46,15 @@ def summary_line(result: GateResult) -> str:
         parts.append(f"{len(result.outcomes) - n_moved} of {len(result.outcomes)} invariants hold")
     if result.failures:
         parts.append(f"{len(result.failures)} seeds gave no run")
+    if result.lost:
+        parts.append(f"{len(result.lost)} claims lost")
     if result.effects:
         counts = ", ".join(f"{len(result.changed(change))} {change}" for change in Change)
         parts.append(f"{len(result.effects)} quantities: {counts}")
     if result.throughput is not None:
         parts.append("training as fast as before" if result.throughput.ok else "training is slower")
+    if result.accepted:
+        return "; ".join([f"new baseline: {result.accepted}", *parts])
     return f"{'no regression' if result.ok else 'REGRESSION'}: {'; '.join(parts)}"
 
 
@@ -67,7 +71,12 @@ def print_result(console: Console, result: GateResult) -> None:
     if changed:
         rows = ((Text(effect.change, STYLES[effect.change]), *_cells(effect)) for effect in changed)
         console.print(_table(("", "quantity", "baseline", "now", "change", "p (corrected)"), rows))
-    for line in (*result.failures, *result.notes, *([str(result.throughput)] if result.throughput else [])):
+    for line in (
+        *result.failures,
+        *_lost(result),
+        *result.notes,
+        *([str(result.throughput)] if result.throughput else []),
+    ):
         console.print(Text(line), soft_wrap=True)
     console.print(Text(summary_line(result), "green" if result.ok else "bold red"), soft_wrap=True)
 
@@ -82,9 +91,11 @@ def json_text(result: GateResult) -> str:
         "code": result.code,
         "invariants": [vars(outcome) for outcome in result.outcomes],
         "failures": list(result.failures),
+        "lost": list(result.lost),
         "effects": [effect_record(effect) for effect in result.effects],
         "throughput": None if throughput is None else {**vars(throughput), "ok": throughput.ok},
         "notes": list(result.notes),
+        "accepted": result.accepted or None,
     }
     return json.dumps(report, indent=2, allow_nan=False) + "\n"
 
@@ -98,7 +109,7 @@ def markdown_text(result: GateResult) -> str:
     if _moved(result):
         rows = ((effect.change.value, *_cells(effect)) for effect in _moved(result))
         lines += _markdown_table(("", "quantity", "baseline", "now", "change", "p (corrected)"), rows)
-    lines += [f"- {_escaped(line)}" for line in (*result.failures, *result.notes)]
+    lines += [f"- {_escaped(line)}" for line in (*result.failures, *_lost(result), *result.notes)]
     lines += [f"- {_escaped(str(result.throughput))}"] if result.throughput else []
     return "\n".join(lines) + "\n"
 
@@ -111,6 +122,8 @@ def junit_text(result: GateResult) -> str:
         _add_case(suite, "gate.invariants", name, None if outcome.ok else outcome.figures)
     for line in result.failures:
         _add_case(suite, "gate.runs", line.split(":")[0], line)
+    for line in result.lost:
+        _add_case(suite, "gate.lost", line.split(":")[0], line)
     for effect in result.effects:
         text = " | ".join(_cells(effect)[1:])
         failure = text if effect.change is Change.REGRESSION else None
@@ -123,6 +136,10 @@ def junit_text(result: GateResult) -> str:
     root = ElementTree.Element("testsuites", name="aa gate")
     root.append(suite)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _lost(result: GateResult) -> list[str]:
+    return [f"lost: {line}" for line in result.lost]
 
 
 def _moved(result: GateResult) -> list[Effect]:

@@ -47,6 +47,8 @@ class GateResult:
         effects: quantities of the runs against the baseline.
         throughput: None where it was not measured.
         notes: what a reader should know besides.
+        accepted: what was written as the new baseline, where one was.
+        lost: claims of the baseline that cannot be judged any more, a line each.
     """
 
     recipe: str
@@ -56,6 +58,8 @@ class GateResult:
     effects: Sequence[Effect] = ()
     throughput: Throughput | None = None
     notes: Sequence[str] = ()
+    accepted: str = ""
+    lost: Sequence[str] = ()
 
     @property
     def moved_invariants(self) -> list[Outcome]:
@@ -70,7 +74,7 @@ class GateResult:
     def ok(self) -> bool:
         """Whether there is no regression."""
         slower = self.throughput is not None and not self.throughput.ok
-        return not (self.moved_invariants or self.failures or self.changed(Change.REGRESSION) or slower)
+        return not (self.moved_invariants or self.failures or self.lost or self.changed(Change.REGRESSION) or slower)
 
 
 def effect_record(effect: Effect) -> dict[str, Any]:
