@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import shlex
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from aa_core.cli.options import path
 from aa_core.cli.outputs import check_outputs
 from aa_core.errors import InputError
+from aa_core.seeds import parse_seeds
 
 if TYPE_CHECKING:
     from aa_core.sweeps.grid import Axis
     from aa_core.sweeps.record import RunRecord
     from aa_core.sweeps.results import SweepResults
-    from aa_core.training.config import TrainConfig
 
 MOST_JOBS = 1024
+OF_TRAINING = {"recipe": "paper", "threads": 1} | dict.fromkeys(
+    ("points", "seeds", "output", "csv", "judge", "jobs", "scheduler", "cache")
+)
+"""Options that say how to train, with their defaults."""
 
 EPILOG = """\
 examples:
@@ -26,11 +33,14 @@ examples:
   aa sweep f=0.1,0.3 r=0.05:0.95:10       a grid: every combination
   aa sweep learning_rate=1e-3,2e-3 seed=0-3 split.never_left=kl,
 
+all AXIS stand together, before or after the options
+
 f is split.train_fraction, the share of pairs in training: 0.06 to 0.99 with r = 1.
 r is split.two_variable_frequency: kinds are drawn with weights 12 : 10 : 10 : 10 r (0-var, 1L, 1R, 2-var), so that
 10 r / (32 + 10 r) of all sequences have two variables: 0.01 to 0.99 with f = 0.7.
 
 exit code: 0 every point has a record, 1 one failed (its reason is in the output), 2 bad input
+half-way and learned measure how far the paper's number lies outside of the fitted interval, 0 inside
 with --verify: 0 all claims about the sweeps hold, 1 one fails, 2 bad input, 3 one is undecided
 """
 
@@ -46,9 +56,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "axes", nargs="*", metavar="AXIS", help="f, r or FIELD=VALUES; VALUES: 1,2 or FIRST:LAST:N, for a seed 0-3"
     )
-    parser.add_argument("--recipe", default="paper", metavar="NAME", help="training recipe: paper (default) or fast")
+    parser.add_argument(
+        "--recipe", default=OF_TRAINING["recipe"], metavar="NAME", help="training recipe: paper (default) or fast"
+    )
     parser.add_argument("--points", type=int, metavar="N", help="values of f and r where none are given (20)")
-    parser.add_argument("--seeds", metavar="SEEDS", help="repeat with these seeds: 0-4, 0,2,5-7, all")
+    parser.add_argument("--seeds", metavar="SEEDS", help="repeat with these seeds: 0-4, 0,2,5-7, all (0-15)")
     parser.add_argument("--output", type=path, metavar="FILE", help="write results to FILE (JSON) as points finish")
     parser.add_argument("--csv", type=path, metavar="FILE", help="write a table to FILE, a line a run")
     parser.add_argument(
@@ -57,7 +69,13 @@ def add_parser(commands: Any) -> None:
         help="whether to judge every claim on every run (default: where seeds alone vary)",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time on this machine (default: all cores)")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of PyTorch in each (default 1)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="threads of PyTorch in each (default 1)",
+    )
     parser.add_argument("--scheduler", metavar="ADDRESS", help="run on the Dask cluster of this scheduler instead")
     parser.add_argument(
         "--cache", type=path, metavar="DIR", help="where runs are kept (default: the $AA_CACHE of each worker)"
@@ -70,9 +88,12 @@ def add_parser(commands: Any) -> None:
         help="train nothing: judge the claims about f and r on outputs",
     )
     parser.add_argument(
-        "--markdown", type=path, metavar="FILE", help="with --verify, write a page with figures to FILE"
+        "--markdown",
+        type=path,
+        metavar="FILE",
+        help="with --verify, write a page to FILE, and its figures to a folder beside it",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, goes_on=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -84,34 +105,51 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.sweeps.point import Failure, Work
     from aa_core.sweeps.record import plain_config
     from aa_core.sweeps.results import SweepResults, csv_table, resumed, save_results, sweep_manifest, with_points
+    from aa_core.training.recipes import recipe_config
 
     if options.verify is not None:
         return _verify(options)
     _check(options)
-    base, axes = _base(options), _axes(options)
+    _draw_seed(options)
+    base, axes = recipe_config(options.recipe), _axes(options)
     configs = grid(base, axes)
     order = [plain_config(config) for config in configs]
-    check_outputs({"--output": options.output, "--csv": options.csv})
-    judge = options.judge if options.judge is not None else {axis.field for axis in axes} == {"seed"}
-    manifest = sweep_manifest(_command(options), base, axes)
-    results = SweepResults(manifest)
-    if options.output is not None:
-        results = resumed(options.output, manifest, order, judge=judge)
-        save_results(options.output, results)
-    done = [record.config for record in results.records]
-    waiting = [config for config, plain in zip(configs, order, strict=True) if plain not in done]
-    work = Work(judge=judge, threads=options.threads, cache=options.cache)
-    points = run_points(waiting, work, jobs=options.jobs, scheduler=options.scheduler)
-    for point in bar(points, len(waiting), "points"):
-        results = with_points(results, order, [point])
+    check_outputs({"--csv": options.csv})
+    judge = options.judge if options.judge is not None else _varied(axes) == ["seed"]
+    manifest = sweep_manifest(_command(options), base, axes, judge=judge)
+    with _alone(options):
+        results = SweepResults(manifest)
         if options.output is not None:
+            results = resumed(options.output, manifest, order, judge=judge)
             save_results(options.output, results)
-        if isinstance(point, Failure):
-            print(f"aa: {_point_name(point.config, axes)} failed: {point.reason}", file=sys.stderr)
+        done = [record.config for record in results.records if record.claims or not judge]
+        waiting = [config for config, plain in zip(configs, order, strict=True) if plain not in done]
+        work = Work(judge=judge, threads=options.threads, cache=options.cache)
+        points = run_points(waiting, work, jobs=options.jobs, scheduler=options.scheduler)
+        for point in bar(points, len(waiting), "points"):
+            results = with_points(results, order, [point])
+            if options.output is not None:
+                save_results(options.output, results)
+            if isinstance(point, Failure):
+                print(f"aa: {_point_name(point.config, axes)}: failed: {point.reason}", file=sys.stderr)
     if options.csv is not None:
         write_atomically(options.csv, csv_table(results).encode())
-    _print(results)
+    _print(results, len(configs))
     return 1 if results.failures else 0
+
+
+def _alone(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Keep other sweeps from the same output, of which each would overwrite what the others write."""
+    from aa_core.files import check_writable
+    from aa_core.locks import held_alone
+    from aa_core.runs import default_root
+
+    if options.output is None:
+        return nullcontext()
+    check_writable(options.output)
+    name = hashlib.sha256(str(options.output.resolve()).encode()).hexdigest()[:16]
+    lock = (options.cache or default_root()) / "locks" / f"{name}.lock"
+    return held_alone(lock, f"--output {options.output}: another sweep writes it: wait until it is done")
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -119,23 +157,34 @@ def _verify(options: argparse.Namespace) -> int:
     from aa_core.cli.verify import exit_code
     from aa_core.report.record import claim_record
     from aa_core.report.table import results_table, summary_line, terminal
-    from aa_core.sweeps.claims import verify_sweep
-    from aa_core.sweeps.curve import curve
+    from aa_core.sweeps.claims import SweepSubject, verify_sweep
+    from aa_core.sweeps.curve import load_curve
     from aa_core.sweeps.results import load_results
+    from aa_core.sweeps.threshold import fit_text
 
-    if options.axes or options.seeds is not None or options.output is not None:
-        raise InputError("--verify judges results that are there: leave AXIS, --seeds and --output out")
+    given = ["AXIS"] * bool(options.axes)
+    given += [f"--{name}" for name, default in OF_TRAINING.items() if getattr(options, name) != default]
+    if given:
+        raise InputError(f"--verify judges results that are there: leave {', '.join(given)} out")
     if options.markdown is not None:
-        import aa_core.report.sweeps_page  # noqa: F401 - refuses where the libraries for plots are missing
+        from aa_core.report.sweeps_page import figure_paths
 
-        check_outputs({"--markdown": options.markdown}, {f"--verify {file}": file for file in options.verify})
+        reads = {f"--verify {file}": file for file in options.verify}
+        check_outputs({"--markdown": options.markdown}, reads, figure_paths(options.verify, options.markdown))
+    curves = {file: load_curve(file) for file in options.verify}
+    failed = {file: load_results(file).failures for file in options.verify}
     console, judged = terminal(), []
-    for file in options.verify:
-        results = verify_sweep(curve(load_results(file)))
+    for file, found in curves.items():
+        results = verify_sweep(found)
         records = [claim_record(result) for result in results]
         console.print(str(file), markup=False)
         console.print(results_table(records))
         console.print(summary_line(records))
+        sweep = SweepSubject(found)
+        console.print(fit_text(found, sweep.transition), markup=False, soft_wrap=True)
+        if failed[file]:
+            points = "1 point" if len(failed[file]) == 1 else f"{len(failed[file])} points"
+            console.print(f"without {points} that failed, such as: {failed[file][0].reason}", markup=False)
         judged += results
     if options.markdown is not None:
         from aa_core.report.sweeps_page import write_sweeps_page
@@ -157,18 +206,19 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError(f"--threads is {options.threads}, expected 1 to {MOST_THREADS}")
     if options.jobs is not None and not 1 <= options.jobs <= MOST_JOBS:
         raise InputError(f"--jobs is {options.jobs}, expected 1 to {MOST_JOBS}")
+    if options.cache is not None and options.cache.exists() and not options.cache.is_dir():
+        raise InputError(f"--cache {options.cache} is not a folder: name one, or a place where it can be made")
     if options.jobs is not None and options.scheduler is not None:
         raise InputError("--jobs is for this machine, and a cluster has as many as its workers: leave it out")
     if options.output is not None and options.csv is not None and options.output.resolve() == options.csv.resolve():
         raise InputError(f"--csv {options.csv} is what --output writes: choose another place")
 
 
-def _base(options: argparse.Namespace) -> TrainConfig:
-    from aa_core.training.recipes import RECIPES
-
-    if options.recipe not in RECIPES:
-        raise InputError(f"--recipe {options.recipe!r}: expected one of {', '.join(RECIPES)}")
-    return RECIPES[options.recipe]
+def _draw_seed(options: argparse.Namespace) -> None:
+    """Put a drawn seed where `any` stands, so that the command that the output keeps asks for the same one."""
+    drawn = str(parse_seeds("any")[0])
+    options.seeds = drawn if options.seeds == "any" else options.seeds
+    options.axes = [f"seed={drawn}" if axis == "seed=any" else axis for axis in options.axes]
 
 
 def _axes(options: argparse.Namespace) -> list[Axis]:
@@ -186,13 +236,18 @@ def _command(options: argparse.Namespace) -> str:
     return shlex.join(["aa", "sweep", *options.axes, *named, *judged])
 
 
-def _point_name(config: Any, axes: list[Axis]) -> str:
+def _varied(axes: Sequence[Axis]) -> list[str]:
+    """Fields of which there are several values; with one point, all."""
+    return [axis.field for axis in axes if len(axis.values) > 1] or [axis.field for axis in axes]
+
+
+def _point_name(config: Any, axes: Sequence[Axis]) -> str:
     from aa_core.sweeps.grid import field_value
 
-    return ", ".join(f"{axis.field}={field_value(config, axis.field)}" for axis in axes)
+    return ", ".join(f"{field}={field_value(config, field)}" for field in _varied(axes))
 
 
-def _print(results: SweepResults) -> None:
+def _print(results: SweepResults, n_points: int) -> None:
     """A table of the points: the axes, the state, and the accuracies that the paper's sweeps are about."""
     from rich import box
     from rich.table import Table
@@ -205,7 +260,7 @@ def _print(results: SweepResults) -> None:
         return [field_value(record.config, field) for field in fields]
 
     shown = {"0-var seen": SEEN, "0-var held-out": GENERALISES[FRACTION], "2-var new": GENERALISES[FREQUENCY]}
-    axes = [axis.field for axis in results.manifest.axes if len(axis.values) > 1]
+    axes = _varied(results.manifest.axes)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in (*(field.removeprefix("split.") for field in axes), "state", *shown):
         table.add_column(column, no_wrap=True)
@@ -214,4 +269,5 @@ def _print(results: SweepResults) -> None:
         table.add_row(*values, record.state, *(f"{record.accuracy(*names):.3f}" for names in shown.values()))
     console = terminal()
     console.print(table)
-    console.print(f"{len(results.records)} points, {len(results.failures)} failed", highlight=False)
+    failed = f", {len(results.failures)} failed" if results.failures else ""
+    console.print(f"{len(results.records)} of {n_points} points{failed}", highlight=False)

@@ -35,7 +35,7 @@ class ClusterBackend(DaskDistributedBackend):
     def submit(self, func: Any, callback: Callable[[Any], None] | None = None) -> Future[Any]:
         """Submit a batch of one point; where the cluster loses it, its result is a `Failure`."""
         future = super().submit(func, callback)
-        [(_, (config, _), _)] = func.items
+        [(_, (config, *_), _)] = func.items
 
         def hand_back(done: Future[Any]) -> None:
             if callback is not None and (error := done.exception()) is not None:
@@ -58,7 +58,7 @@ def cluster_backend(address: str) -> Iterator[ClusterBackend]:
     try:
         asyncio.run(_greet(address))
         client = Client(address, timeout=CONNECT, set_as_default=False)
-    except (OSError, ValueError, RuntimeError, OverflowError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise InputError(
             f"--scheduler {address}: no Dask scheduler answers there ({_why(error)}); "
             "expected an address such as tcp://10.0.0.1:8786, which dask scheduler prints"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack
@@ -40,12 +41,20 @@ def run_points(
         with parallel_config(**place, n_jobs=n_jobs):
             parallel: Any = Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=cast(Any, 1))
         try:
-            yield from map(_same_code, parallel(delayed(run_point)(config, work) for config in configs))
+            parent = os.getpid() if scheduler is None else None
+            yield from map(_same_code, parallel(delayed(_run)(config, work, parent) for config in configs))
         except BrokenExecutor as error:
             raise InputError(
                 "a process of the sweep died, for want of memory perhaps; what is finished is kept: "
                 "run the same command again, with fewer --jobs"
             ) from error
+
+
+def _run(config: TrainConfig, work: Work, parent: int | None) -> RunRecord | Failure:
+    """Do a point, unless the process that asked for it was killed: then its workers end, too."""
+    if parent is not None and parent not in (os.getpid(), os.getppid()):
+        os._exit(1)
+    return run_point(config, work)
 
 
 def _same_code(point: RunRecord | Failure) -> RunRecord | Failure:

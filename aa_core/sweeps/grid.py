@@ -54,7 +54,7 @@ def parse_axis(text: str, points: int = POINTS) -> Axis:
             raise InputError(f"{text!r}: expected f, r or FIELD=VALUES, such as learning_rate=1e-3,2e-3")
         return Axis(field, _range(*RANGES[field], points))
     if field.split(".")[-1] == "seed":
-        return Axis(field, tuple(parse_seeds(values)))
+        return Axis(field, tuple(parse_seeds(values, f"{name} =")))
     if match := re.fullmatch(r"([^:,]+):([^:,]+):([0-9]{1,9})", values, re.ASCII):
         first, last = (_value(part, float, text) for part in match.groups()[:2])
         values_of_range = [str(value) for value in _range(first, last, int(match[3]))]
@@ -70,16 +70,17 @@ def grid(base: TrainConfig, axes: Sequence[Axis]) -> list[TrainConfig]:
     Raises:
         InputError: a field has two axes, a value is out of range, a split leaves no pair, or there are too many.
     """
-    _unique([axis.field for axis in axes], "the sweep")
+    _unique([axis.field for axis in axes], "sweep")
     if np.prod([float(len(axis.values)) for axis in axes]) > MOST_POINTS:
         raise InputError(f"the sweep has more than {MOST_POINTS} points: give fewer values")
-    fields = [axis.field.split(".") for axis in axes]
+    fields = [axis.field for axis in axes]
     configs = []
     for values in itertools.product(*(axis.values for axis in axes)):
-        config = base
-        for path, value in zip(fields, values, strict=True):
-            config = _replaced(config, path, value)
-        Split(config.task, config.split)  # refuse a bad one before the first is trained
+        try:
+            config = _replaced(base, dict(zip(fields, values, strict=True)))
+            Split(config.task, config.split)  # refuse a bad one before the first is trained
+        except InputError as error:
+            raise InputError(f"{error} (what the sweep does not name is the recipe's)") from error
         configs.append(config)
     return configs
 
@@ -92,17 +93,28 @@ def field_value(config: Mapping[str, Any], field: str) -> Any:
     return value
 
 
+def flat_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field of a config as plain data by the name that `field_value` takes."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        inner = flat_fields(value) if isinstance(value, Mapping) else None
+        flat |= {name: value} if inner is None else {f"{name}.{field}": item for field, item in inner.items()}
+    return flat
+
+
 def _kind(field: str, text: str) -> Any:
     """Type of a field that has simple values."""
     kind: Any = TrainConfig
     for name in field.split("."):
         fields = get_type_hints(kind) if dataclasses.is_dataclass(kind) else {}
         if name not in fields:
-            known = ", ".join(fields) or "none"
-            raise InputError(f"{text!r}: the training config has no field {field}; at {name!r} there are: {known}")
+            nested = {part for part, of in fields.items() if dataclasses.is_dataclass(of)}
+            known = ", ".join(f"{part}.FIELD" if part in nested else part for part in fields) or "none"
+            raise InputError(f"{text!r}: the training config has no field {field}: no {name!r} among {known}")
         kind = fields[name]
     if dataclasses.is_dataclass(kind):
-        raise InputError(f"{text!r}: {field} has fields of its own: {', '.join(get_type_hints(kind))}; name one")
+        own = ", ".join(f"{field}.{part}" for part in get_type_hints(kind))
+        raise InputError(f"{text!r}: {field} has fields of its own: {own}; name one")
     if kind not in (int, float, str) and not all(isinstance(choice, str) for choice in get_args(kind)):
         raise InputError(f"{text!r}: {field} cannot be swept; expected a field that is a number or a word")
     return kind
@@ -112,7 +124,9 @@ def _value(text: str, kind: Any, whole: str) -> Any:
     try:
         return TypeAdapter(kind).validate_python(text.strip())
     except ValidationError as error:
-        raise InputError(f"{whole!r}: {text!r}: {error.errors()[0]['msg']}") from error
+        raise InputError(
+            f"{whole!r}: {text!r}: {error.errors()[0]['msg']}; expected values such as 0.1,0.3 or FIRST:LAST:N"
+        ) from error
 
 
 def _range(first: float, last: float, points: int) -> tuple[float, ...]:
@@ -130,6 +144,15 @@ def _unique(values: list[Any], where: str) -> list[Any]:
     return values
 
 
-def _replaced(config: Any, path: Sequence[str], value: Value) -> Any:
-    name, *rest = path
-    return dataclasses.replace(config, **{name: _replaced(getattr(config, name), rest, value) if rest else value})
+def _replaced(config: Any, values: Mapping[str, Value]) -> Any:
+    """A config with fields, dotted where nested, replaced: all of one object at once, as they are checked together."""
+    changes: dict[str, Any] = {}
+    nested: dict[str, dict[str, Value]] = {}
+    for field, value in values.items():
+        name, dot, rest = field.partition(".")
+        if dot:
+            nested.setdefault(name, {})[rest] = value
+        else:
+            changes[name] = value
+    changes |= {name: _replaced(getattr(config, name), inner) for name, inner in nested.items()}
+    return dataclasses.replace(config, **changes)

@@ -11,7 +11,7 @@ import torch
 
 from aa_core.errors import InputError
 from aa_core.runs import RunStore, default_root
-from aa_core.sweeps.kept import kept_record
+from aa_core.sweeps.kept import judging_code_hash, kept_record
 from aa_core.sweeps.record import RunRecord, plain_config
 from aa_core.training.config import TrainConfig
 from aa_core.training.metrics import metrics_for
@@ -51,6 +51,7 @@ def run_point(config: TrainConfig, work: Work) -> RunRecord | Failure:
     Whatever goes wrong is handed back too: one bad point must not end a sweep.
     """
     torch.set_num_threads(work.threads)
+    judging_code_hash()  # of the sources as this process imported them: they may change while a run trains
     try:
         store = RunStore(metrics_for, root=work.cache or default_root())
         return kept_record(store.run(config, threads=work.threads), store.root, judge=work.judge)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from aa_core.checkpoints import load_checkpoint, load_subject
 from aa_core.circuits.accuracy import held_out_zero_variable, seen_zero_variable
@@ -19,6 +19,7 @@ from aa_core.circuits.subject import Subject
 from aa_core.claims.registry import CLAIMS, interval_alpha
 from aa_core.claims.subjects import as_subject
 from aa_core.claims.verification import verify
+from aa_core.errors import InputError
 from aa_core.runs import Run
 from aa_core.runs.key import config_json
 from aa_core.statistics import Verdict
@@ -82,6 +83,30 @@ RECORD = TypeAdapter(RunRecord)
 """Reads and writes a record as JSON."""
 
 
+def check_record(record: RunRecord) -> None:
+    """Refuse a record that no run of this code could have given.
+
+    Raises:
+        InputError: its config is not one of a training run, or a count, a step or a value is impossible.
+    """
+    try:
+        config = config_of(record.config)
+    except InputError as error:
+        raise InputError(f"{record.run}: config: {error}") from error
+    for name, (right, n) in record.accuracies.items():
+        if not 0 <= right <= n or n == 0:
+            raise InputError(f"{record.run}: accuracies.{name}: {right} of {n} cannot be right")
+    if record.phases.keys() != set(PHASES):
+        names = ", ".join(sorted(record.phases.keys() ^ set(PHASES)))
+        raise InputError(f"{record.run}: phases: expected {len(PHASES)} names; missing or unknown: {names}")
+    for name, step in record.phases.items():
+        if step is not None and not 0 <= step <= config.steps:
+            raise InputError(f"{record.run}: phases.{name}: {step}, expected a step from 0 to {config.steps}")
+    for name, claim in (record.claims or {}).items():
+        if claim.value is not None and not math.isfinite(claim.value):
+            raise InputError(f"{record.run}: claims.{name}: {claim.value}, expected a finite number or null")
+
+
 def run_record(run: Run, *, judge: bool = True) -> RunRecord:
     """The record of a finished run.
 
@@ -110,6 +135,22 @@ def run_record(run: Run, *, judge: bool = True) -> RunRecord:
 def plain_config(config: TrainConfig) -> dict[str, Any]:
     """A config as the plain data that records and files hold."""
     return json.loads(config_json(config))
+
+
+def config_of(plain: Mapping[str, Any]) -> TrainConfig:
+    """The config of which `plain_config` gives this plain data.
+
+    Raises:
+        InputError: there is none.
+    """
+    try:
+        config = TypeAdapter(TrainConfig).validate_python(plain)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if plain_config(config) != plain:
+        raise InputError("a field is missing, or is none of a training run's")
+    return config
 
 
 def phases(rows: Sequence[Row]) -> dict[str, int | None]:

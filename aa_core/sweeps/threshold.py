@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from aa_core.circuits.dynamics import LEARNED
 from aa_core.sweeps.curve import Curve
-from aa_core.sweeps.grid import FREQUENCY
+from aa_core.sweeps.grid import FREQUENCY, NAMES
 
 THRESHOLDS = 150  # on the grid, between the least and the greatest u
 WIDTHS = 8  # on the grid, from `SHARPEST` of the least distance of two u to a quarter of all
@@ -90,6 +90,25 @@ def transition(curve: Curve, alpha: float) -> Transition:
     half = _interval(back(thresholds[1:]), alpha, _gap(curve, y >= (fit.bottom + fit.top) / 2))
     learned = _interval(back(reached[1:]), alpha, _gap(curve, y >= LEARNED))
     return Transition(fit, half, learned)
+
+
+def interval_text(interval: Interval, values: Float[np.ndarray, " values"]) -> str:
+    """An interval, where an end that the data leave open is beyond the first or last of the values."""
+    low = f"<{values[0]:g}" if interval[0] == -np.inf else f"{interval[0]:.3g}"
+    high = f">{values[-1]:g}" if interval[1] == np.inf else f"{interval[1]:.3g}"
+    return f"[{low}, {high}]"
+
+
+def fit_text(curve: Curve, found: Transition) -> str:
+    """The fitted curve and, where runs of several seeds tell them, the intervals of its threshold: a sentence."""
+    name, fit = next(name for name, field in NAMES.items() if field == curve.field), found.fit
+    half, learned = (interval_text(interval, curve.values) for interval in (found.half, found.learned))
+    over_seeds = curve.n_repeats.max() > 1
+    intervals = f"{half} and at 95 % within {learned}" if over_seeds else "(one run a value gives no interval)"
+    return (
+        f"A logistic curve in {'log ' if fit.logarithmic else ''}{name} from {fit.bottom:.3f} to {fit.top:.3f} "
+        f"explains {fit.explained:.3f} of the variance; it is half-way at {name} = {fit.threshold:.3g} {intervals}."
+    )
 
 
 def _resampled(curve: Curve) -> Float[np.ndarray, "repeats values"]:
