@@ -24,7 +24,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--branches",
         metavar="NAMES",
-        help="only these, separated by commas: unchanged, shrunk, merged, fresh, faster (default: all)",
+        help="only these, separated by commas: unchanged, shrunk, merged, fresh, forgetful, faster (default: all)",
     )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of PyTorch (default 1)")
     parser.add_argument("--json", type=path, metavar="FILE", help="write every point of every branch to FILE")
@@ -64,6 +64,6 @@ def _branches(names: str | None) -> list[Any]:
 
     chosen = list(BRANCHES) if names is None else names.split(",")
     for name in chosen:
-        if name not in BRANCHES:
-            raise InputError(f"--branches {name!r}: expected some of {', '.join(BRANCHES)}")
+        if name not in BRANCHES or chosen.count(name) > 1:
+            raise InputError(f"--branches {name!r}: expected some of {', '.join(BRANCHES)}, each once")
     return [BRANCHES[name] for name in chosen]

@@ -14,7 +14,10 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("seeds", help="report studies of seeds: phases, states, and pass rates of claims")
     parser.add_argument("folder", type=path, metavar="DIR", help="folder of outputs of aa sweep seed=... --judge")
     parser.add_argument(
-        "--markdown", type=path, metavar="FILE", help="write the page to FILE, and figures to DIR, instead of printing"
+        "--markdown",
+        type=path,
+        metavar="FILE",
+        help="write the page to FILE, and its figures to a folder beside it, instead of printing",
     )
     parser.set_defaults(run=run)
 
@@ -25,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.report.seeds_page import seeds_page, write_seeds_page
 
     if options.markdown is None:
-        print(seeds_page(options.folder, str(options.folder)), end="")
+        print(seeds_page(options.folder), end="")
     else:
         write_seeds_page(options.folder, options.markdown)
     return 0

@@ -40,7 +40,9 @@ class Branch:
         name: what it is called.
         statement: what is changed.
         embeddings: new variable embeddings from the old ones, the split and the config.
-        forgets: whether the moments of the variable embeddings start at 0.
+        forgets: whether the moments of the variable embeddings start at 0. AdamW corrects for moments that start at 0
+            by the steps of the whole run, so that this makes updates of these rows up to 6 times larger at first, and
+            twice for some hundred steps; `forgetful` is the control for that.
         speed: factor on the learning rate.
     """
 
@@ -101,6 +103,7 @@ BRANCHES: Mapping[str, Branch] = {
         Branch("shrunk", "every variable's deviation from the mean of all is divided by 10", _shrunk),
         Branch("merged", "the letters that training puts on both sides are set to their mean", _merged),
         Branch("fresh", "the variables are drawn anew as at step 0, their moments set to 0", _fresh, forgets=True),
+        Branch("forgetful", "the moments of the variables are set to 0, and nothing else", _unchanged, forgets=True),
         Branch("faster", "the learning rate is tripled", _unchanged, speed=FASTER),
     )
 }

@@ -8,6 +8,7 @@ from aa_core.claims.claim import Claim, Criterion, Scope
 from aa_core.claims.registry import CLAIMS, interval_alpha
 from aa_core.controls import BREAKING_CONTROLS, TRAINED_CONTROLS
 from aa_core.statistics import FAMILY_ALPHA
+from aa_core.sweeps.claims import SWEEP_CLAIMS
 from aa_core.task.sampling import POOLS
 
 INTRODUCTION = """\
@@ -24,6 +25,13 @@ measured to tell broken models from working ones. `blocks.0` and `blocks.1` are 
 `1R` have a variable on the left or right. A *full prefix* has as many assignments as fit, with distinct values. The
 pools are {pools}: of any number of assignments, with *seen* or *held-out* pairs of values, and *restricted* where a
 letter stands on a side on which training never puts it.
+"""
+
+SWEEPS = """\
+## Sweeps
+
+These are not counted above: they are about many runs, which differ in f, the share of pairs in training, or in r, the
+frequency of sequences with two variables; `aa sweep --verify FILE` judges them on the results of `aa sweep`.
 """
 
 
@@ -47,6 +55,8 @@ def claims_page() -> str:
     for family, claims in families:
         parts.append(f"## {family}\n")
         parts.extend(claim_entry(claim) for claim in claims)
+    parts.append(SWEEPS)
+    parts.extend(claim_entry(claim) for claims in SWEEP_CLAIMS.values() for claim in claims)
     parts.append("## Controls\n\n" + "\n".join(_controls()))
     return "\n".join(parts) + "\n"
 

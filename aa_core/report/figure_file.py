@@ -11,6 +11,11 @@ NAMESPACES = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/
 FONT = "svg { font-family: system-ui, sans-serif; background: var(--page) }"
 
 
+def figure_folder(page: Path) -> Path:
+    """Where the figures of a page are: `docs/seeds` for `docs/seeds.md`."""
+    return page.parent / (page.stem if page.suffix else f"{page.name}-figures")
+
+
 def write_figure(path: Path, drawing: str) -> None:
     """Write an `<svg>` element made by `panel` to a file, with the colours of pages.
 

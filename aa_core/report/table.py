@@ -130,8 +130,11 @@ def _expected_text(record: Record) -> str:
 
 def _why(record: Record) -> str:
     """What a verdict alone would leave unclear: that a failure is expected, or that a condition decides."""
-    if text := _expected_text(record):
-        return text
+    return _expected_text(record) or deciding_text(record)
+
+
+def deciding_text(record: Record) -> str:
+    """That a condition decides the verdict, where it does."""
     deciding = [condition["verdict"] for condition in record["conditions"]]
     return " (condition)" if record["verdict"] in deciding and record["verdict"] != record["itself"] else ""
 
