@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import filelock
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from aa_core.certificates.chunk import Chunk
 from aa_core.certificates.enumeration import range_of
 from aa_core.errors import InputError
+from aa_core.locks import held_alone
 
 _CHECKSUM = 64  # hexadecimal digits at the start of a line
 
@@ -151,20 +151,10 @@ def open_journal(path: Path, key: str, size: int, chunk_size: int, limit: int) -
     Raises:
         InputError: the file cannot be written, or another process works on the same.
     """
-    lock = filelock.FileLock(path.with_name(f"{path.name}.lock"))  # left behind, so that no two ever hold it
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except filelock.Timeout as error:
-        raise InputError(f"another process works on {path}: wait until it is done") from error
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    try:
+    with held_alone(path.with_name(f"{path.name}.lock"), f"another process works on {path}: wait until it is done"):
         with _opened(path) as file:
             yield Journal(file, key, size, chunk_size, limit)
         path.unlink()
-    finally:
-        lock.release()
 
 
 def _opened(path: Path) -> BinaryIO:

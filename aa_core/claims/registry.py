@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Sequence
 
 from aa_core.claims import (
     accuracy,
@@ -55,21 +56,25 @@ def interval_alpha(n_models: int = 1) -> float:
     return shared_alpha(n_models * sum(len(claim.criteria) for claim in CLAIMS))
 
 
-def select_claims(patterns: str | None) -> list[Claim]:
+def select_claims(patterns: str | None, claims: Sequence[Claim] = CLAIMS) -> list[Claim]:
     """Claims whose id matches one of the comma-separated ids, families or glob patterns; all for None.
+
+    Args:
+        patterns: the ids, families or patterns.
+        claims: from which to select.
 
     Raises:
         InputError: a pattern matches no claim.
     """
     if patterns is None:
-        return list(CLAIMS)
+        return list(claims)
     chosen: set[str] = set()
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        matched = {claim.id for claim in CLAIMS if fnmatch.fnmatchcase(claim.id, pattern) or claim.family == pattern}
+        matched = {claim.id for claim in claims if fnmatch.fnmatchcase(claim.id, pattern) or claim.family == pattern}
         if not matched:
-            families = ", ".join(dict.fromkeys(claim.family for claim in CLAIMS))
+            families = ", ".join(dict.fromkeys(claim.family for claim in claims))
             raise InputError(f"--claims {pattern!r} matches no claim; families are {families}")
         chosen |= matched
     if not chosen:
         raise InputError("--claims names no claim")
-    return [claim for claim in CLAIMS if claim.id in chosen]
+    return [claim for claim in claims if claim.id in chosen]

@@ -26,7 +26,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("problem", metavar="PROBLEM", help='such as "c=17, b=42, b+19=?"')
     add_subject_options(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, goes_on=True)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--jobs", type=int, metavar="N", help="processes of one thread each (default: one a core)")
     parser.add_argument("--markdown", type=path, metavar="FILE", help="with --list: write the page to FILE")
     add_subject_options(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, goes_on=True)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from typing import Any
 
 from aa_core.cli.options import path
@@ -28,17 +29,19 @@ def run(options: argparse.Namespace) -> int:
     from aa_core.files import write_atomically
     from aa_core.report.claims_page import claim_entry, claims_page
     from aa_core.report.table import terminal
+    from aa_core.sweeps.claims import SWEEP_CLAIMS
 
+    claims = [*CLAIMS, *itertools.chain(*SWEEP_CLAIMS.values())]
     if options.markdown is not None:
         write_atomically(options.markdown, claims_page().encode())
         return 0
     if options.ids is not None:
-        print("\n".join(map(claim_entry, select_claims(options.ids))), end="")
+        print("\n".join(map(claim_entry, select_claims(options.ids, claims))), end="")
         return 0
     table = Table(box=None, pad_edge=False)
     for column in ("claim", "form", "statement"):
         table.add_column(column, overflow="fold")
-    for claim in CLAIMS:
+    for claim in claims:
         table.add_row(claim.id, claim.form, claim.statement)
     terminal().print(table, markup=False)
     return 0

@@ -20,7 +20,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=2, metavar="N", help="seed of the run (default 2)")
     parser.add_argument("--output", type=path, default=Path("fixtures/paper"), metavar="DIR", help="folder to replace")
     add_run_options(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, goes_on=True)
 
 
 def run(options: argparse.Namespace) -> int:

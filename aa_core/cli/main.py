@@ -9,8 +9,11 @@ import argparse
 import errno
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from aa_core.cli import (
@@ -33,15 +36,24 @@ from aa_core.errors import InputError
 BAD_INPUT = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+TERMINATED = 143
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which a job manager sends: an interrupt, so that the workers of a sweep end with it."""
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+        apart = "unrecognized arguments: " in message and not message.split(": ")[1].startswith("-")
+        hint = ": arguments stand together, before or after the options" if apart else ""
+        self.exit(BAD_INPUT, f"{self.prog}: error: {message}{hint} (see {self.prog} --help)\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command-line parser; every command sets `run`, which takes the parsed options and returns an exit code."""
+    """The command-line parser; every command sets `run`, which takes the parsed options and returns an exit code,
+    and `goes_on` if the same command later takes up what was interrupted.
+    """
     main_parser = _Parser(
         prog="aa",
         description="Train assign-and-add transformers and check the claims about their circuit.",
@@ -68,11 +80,14 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code."""
+    goes_on = False
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without Unicode shows ? for what it lacks
     try:
         options = parser().parse_args(arguments)
-        code = options.run(options)
+        goes_on = getattr(options, "goes_on", False)
+        with _terminable():
+            code = options.run(options)
         print(end="", flush=True)
         return code
     except InputError as error:
@@ -87,9 +102,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"aa: error: cannot write the output: {error.strerror}", file=sys.stderr)
         _drop_output()
         return BAD_INPUT
-    except KeyboardInterrupt:
-        print("aa: interrupted; run the same command again to go on", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        print(f"aa: interrupted{'; run the same command again to go on' if goes_on else ''}", file=sys.stderr)
+        return TERMINATED if isinstance(stop, _Terminated) else INTERRUPTED
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # no other may set a handler
+        yield
+        return
+
+    def stop(number: int, frame: object) -> NoReturn:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _drop_output() -> None:

@@ -18,22 +18,31 @@ if TYPE_CHECKING:
 
 
 MOST_THREADS = 256
+OF_A_SEED = {"recipe": "paper", "device": "cpu"}
+"""Options that say how a seed is trained, with their defaults."""
 
 
 def path(text: str) -> Path:
     """A path as an option gives it; an empty one is a variable that was not set, not the current folder."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
+    try:
+        Path(text).exists()
+        Path(text).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a loop of links, a null character
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} can be no path: {error}") from error
     return Path(text)
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Options that say which training run and where it is kept."""
-    parser.add_argument("--recipe", default="paper", metavar="NAME", help="training recipe: paper (default) or fast")
+    parser.add_argument(
+        "--recipe", default=OF_A_SEED["recipe"], metavar="NAME", help="training recipe: paper (default) or fast"
+    )
     parser.add_argument(
         "--cache", type=path, metavar="DIR", help="where runs are kept (default: $AA_CACHE, else the user's cache)"
     )
-    parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
+    parser.add_argument("--device", default=OF_A_SEED["device"], help="cpu (default), cuda or cuda:N")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of PyTorch (default 1)")
 
 
@@ -58,11 +67,9 @@ def run_config(options: argparse.Namespace, seed: int) -> TrainConfig:
     Raises:
         InputError: there is no such recipe or seed.
     """
-    from aa_core.training.recipes import RECIPES
+    from aa_core.training.recipes import recipe_config
 
-    if options.recipe not in RECIPES:
-        raise InputError(f"--recipe {options.recipe!r}: expected one of {', '.join(RECIPES)}")
-    return dataclasses.replace(RECIPES[options.recipe], seed=seed)
+    return dataclasses.replace(recipe_config(options.recipe), seed=seed)
 
 
 def run_store(options: argparse.Namespace) -> RunStore:
@@ -135,6 +142,9 @@ def subject_checkpoints(options: argparse.Namespace) -> Checkpoint | Trajectory:
         if split is not None:
             raise InputError("a run of a seed knows its split: leave the options of the split out")
         return load_subject(trained_run(options, options.seed).folder)
+    given = [f"--{name}" for name, default in OF_A_SEED.items() if getattr(options, name) != default]
+    if given:
+        raise InputError(f"{' and '.join(given)} of no seed: give --seed N too, or leave it out")
     if split is not None and options.checkpoint is None:
         raise InputError("the fixture knows its split: leave the options of the split out")
     return load_subject(options.checkpoint or fixture_folder(), split)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from aa_core.errors import InputError
@@ -15,22 +15,28 @@ ENDINGS = {
     "--markdown": (".md",),
     "--csv": (".csv",),
     "--junit": (".xml",),
+    "the figure": (".svg",),
 }
 OF_A_RUN = ("config.json", "manifest.json")
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None] | None = None) -> None:
+def check_outputs(
+    outputs: Mapping[str, Path | None],
+    inputs: Mapping[str, Path | None] | None = None,
+    figures: Iterable[Path] = (),
+) -> None:
     """Refuse, before the work, outputs that would overwrite an input, each other, or a file that is no report.
 
     Args:
         outputs: by option, where a command is to write.
         inputs: by option, what it reads.
+        figures: where it is to write figures.
 
     Raises:
         InputError: they would, or cannot be written where they should.
     """
     taken = {path.resolve(): f"what {option} reads" for option, path in (inputs or {}).items() if path is not None}
-    for option, path in outputs.items():
+    for option, path in [*outputs.items(), *(("the figure", path) for path in figures)]:
         if path is None:
             continue
         if path.resolve() in taken:

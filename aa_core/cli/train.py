@@ -17,7 +17,7 @@ def add_parser(commands: Any) -> None:
     which.add_argument("--seed", type=int, metavar="N", help="one seed")
     which.add_argument("--seeds", metavar="SEEDS", help="several: 0-4, 0,2,5-7, any, all")
     add_run_options(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, goes_on=True)
 
 
 def run(options: argparse.Namespace) -> int:

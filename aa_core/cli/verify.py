@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--json", type=path, metavar="FILE", help="write the results to FILE as JSON")
     parser.add_argument("--html", type=path, metavar="FILE", help="write the results to FILE as a page with plots")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, goes_on=True)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -125,8 +125,14 @@ def finished_run(folder: Path) -> Run | None:
         DamagedRunError: a file is missing, altered or one too many, or the manifest is broken or of another run.
         InputError: a file cannot be read.
     """
-    if not (folder / MANIFEST).exists():
-        return None
+    try:
+        if not (folder / MANIFEST).exists():
+            return None
+    except OSError as error:
+        raise InputError(
+            f"cannot use the cache folder at {folder}: {error.strerror or error}; "
+            "name another with --cache or the environment variable AA_CACHE"
+        ) from error
     if not (folder / MANIFEST).is_file():
         raise DamagedRunError(f"{MANIFEST} is not a file")
     try:

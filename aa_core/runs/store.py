@@ -60,7 +60,8 @@ class RunStore:
     Attributes:
         measure_for: what to measure in each row of metrics of a run, as a function of its weights.
         root: the cache folder.
-        notify: told, in one line each, of damaged runs and of waiting for another process.
+        notify: told, in one line each, of damaged runs, of runs that another version of PyTorch trained, and of
+            waiting for another process.
         save_every: fewest steps between two saves of a run in training; a run that is killed loses that many and
             those of a row, and none of its exactness.
     """
@@ -91,6 +92,11 @@ class RunStore:
         folder = self._folder(config)
         place = usable_device(device)
         if (run := self._finished(folder)) is not None:
+            before = run.manifest.versions.get("torch")
+            if before != torch.__version__:
+                self.notify(
+                    f"{folder} was trained with torch {before}, this is {torch.__version__}: remove it to train anew"
+                )
             return run
         with self._lock(folder), torch_threads(threads):
             try:
