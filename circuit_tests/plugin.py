@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from aa_core.cli.options import OF_A_SEED
 from aa_core.errors import InputError
 from aa_core.seeds import parse_seeds
 
@@ -41,7 +42,9 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("claims", "the model whose claims are judged (default: the committed fixture)")
     group.addoption("--checkpoint", metavar="PATH", help="a checkpoint file, or a folder of checkpoints along training")
     group.addoption("--seeds", metavar="SEEDS", help="runs of seeds: 3, 0-4, 0,2,5-7, any, all; also from AA_SEEDS")
-    group.addoption("--recipe", default="paper", metavar="NAME", help="training recipe of --seeds: paper or fast")
+    group.addoption(
+        "--recipe", default=OF_A_SEED["recipe"], metavar="NAME", help="training recipe of --seeds: paper or fast"
+    )
     group.addoption("--expectations", metavar="FILE", help="claims known to fail, or not to be judged, with reasons")
     group.addoption("--split-seed", type=int, metavar="N", help="split of a foreign checkpoint: seed of the pairs")
     group.addoption("--train-fraction", type=float, metavar="F", help="... share of pairs in training")
@@ -76,6 +79,9 @@ def check_options(config: pytest.Config) -> None:
         pytest.UsageError: the options contradict each other, or a file cannot be loaded.
     """
     models = _models(config)
+    of_seeds = config.getoption("checkpoint") is None and models[0].startswith("seed")
+    if config.getoption("recipe") != OF_A_SEED["recipe"] and not of_seeds:
+        raise pytest.UsageError("--recipe of no seed: give --seeds too, or leave it out")
     try:
         expectations_of(config)
         if config.getoption("checkpoint") is not None:
@@ -88,20 +94,22 @@ def header(config: pytest.Config) -> list[str]:
     """Names the models, and for seeds the line that judges the same ones again."""
     models = _models(config)
     lines = [f"claims judged on: {', '.join(models)}"]
-    if models[0].startswith("seed"):
+    named = config.getoption("checkpoint") is not None
+    if models[0].startswith("seed") and not named:
         seeds = ",".join(model.removeprefix("seed") for model in models)
         recipe = config.getoption("recipe")
         lines.append(f"to reproduce: pytest circuit_tests -m slow --recipe {recipe} --seeds {seeds}")
-    if (config.getoption("checkpoint") or config.getoption("seeds")) and "not slow" in (config.getoption("-m") or ""):
+    if (named or models != ["fixture"]) and "not slow" in (config.getoption("-m") or ""):
         lines.append("the claims are marked slow: add -m slow to judge them")
     return lines
 
 
 def leave_out_own_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of this suite and of `aa_core` where a model is named, since they say nothing of it."""
-    if _models(config) == ["fixture"]:
+    if config.getoption("checkpoint") is None and _models(config) == ["fixture"]:
         return
-    own = [item for item in items if item.path.parent.name in ("meta", "bench")]
+    places = [Path(__file__).parent / name for name in ("meta", "bench", "test_sweeps.py")]
+    own = [item for item in items if any(item.path.is_relative_to(place) for place in places)]
     if own:
         items[:] = [item for item in items if item not in own]
         config.hook.pytest_deselected(items=own)

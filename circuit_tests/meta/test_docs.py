@@ -6,17 +6,22 @@ import hashlib
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from aa_core.checkpoints import load_trajectory
+from aa_core.circuits.state import State
 from aa_core.claims.registry import CLAIMS
 from aa_core.errors import InputError
 from aa_core.fixtures import fixture_folder
 from aa_core.report.claims_page import claims_page
 from aa_core.report.results_page import load_reports, results_page
-from aa_core.report.seeds_page import seeds_page
+from aa_core.report.seeds_page import load_study, seeds_page
+from aa_core.statistics import Verdict
+from aa_core.sweeps.record import JudgedClaim, RunRecord
 from aa_core.training.recipes import recipe_name
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +48,45 @@ def test_seeds_page_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     page = (ROOT / "docs/seeds.md").read_text()
     assert page == seeds_page(Path("docs/seeds"), "seeds"), "run: aa seeds docs/seeds --markdown docs/seeds.md"
+
+
+def test_the_last_letter_is_as_the_studies_have_it() -> None:
+    """Figures of that section of `docs/stuck.md`."""
+    studies = {path.stem: load_study(path).records for path in (ROOT / "docs/seeds").glob("*.json")}
+    page = " ".join((ROOT / "docs/stuck.md").read_text().split())
+
+    def seeds(study: str, kept: Callable[[RunRecord], bool]) -> dict[int, RunRecord]:
+        return {record.config["seed"]: record for record in studies[study] if kept(record)}
+
+    def claim(record: RunRecord, name: str) -> JudgedClaim:
+        assert record.claims is not None
+        return record.claims[name]
+
+    held = seeds("weight-decay-0.05", lambda record: record.state is not State.REFINED)
+    others = seeds("weight-decay-0.05", lambda record: record.state is State.REFINED)
+    gaps = [[-(claim(run, "refinement/score-gap").value or 0) for run in runs.values()] for runs in (held, others)]
+    steps = {seed: run.phases["pool/1-var/restricted"] or 0 for seed, run in seeds("fast", lambda _: True).items()}
+    inexact = {
+        study: len(seeds(study, lambda run: claim(run, "generalisation/0-var-held-out").verdict is not Verdict.HOLDS))
+        for study in studies
+    }
+    assert list(held) == [10, 11]
+    assert f"is {gaps[0][0]:.1f} and {gaps[0][1]:.1f} nats behind" in page
+    assert f"is refined, {max(gaps[1]):.2f} at most" in page
+    assert (
+        f"seed 10 solves sums of one restricted letter at step {steps[10]:,} and that of seed 11 at {steps[11]:,}"
+        in page
+    )
+    assert f"from step {min(steps.values()):,} to {max(steps.values()):,} in `fast`" in page
+    assert len(seeds("fast", lambda record: record.state is State.REFINED)) == 16
+    p = stats.hypergeom.cdf(0, 32, len(held), 16)  # Fisher's test, one-sided: none of the held ones among `fast`
+    assert f"has a p-value of {p:.2f} (Fisher".replace("0.", ".") in page
+    left = seeds("paper", lambda run: run.config["seed"] == 0)[0]
+    assert f"on seed 0 by step {left.phases['pool/1-var/restricted']:,} and ends with" in page
+    worst = claim(left, "refinement/restricted-letters-1-var").value or 0
+    assert f"with {worst:.2f} of the worst letter".replace("0.", ".") in page
+    assert inexact == {"paper": 4, "fast": 0, "weight-decay-0.05": 0}
+    assert f"on {inexact['paper']} of 16 seeds" in page
 
 
 def test_reports_cover_the_registry() -> None:
