@@ -35,7 +35,7 @@ class State(StrEnum):
         BINDS: it looks up variables, though not yet in every kind of sequence.
         COMPOSES: it looks up one variable or two and adds, with letters where training puts them.
         REFINED: it does so with letters where training never puts them, too.
-        STUCK: it adds, and layer 1 writes the same for every variable, so that there is nothing to look up.
+        STUCK: it adds, and `blocks.0` writes the same for every variable, so that there is nothing to look up.
     """
 
     UNTRAINED = "untrained"

@@ -5,7 +5,7 @@ model needs is a weighted sum of few rows: the *symbols*, `X = [W_E; W_pos]`, an
 circuits. A sequence's vectors become weights over the `d_vocab + n_ctx` symbols, attention scores become look-ups
 in symbol-by-symbol tables, and the matrices act on the tables once a step instead of on every token.
 
-With X1 = X W_V0 W_O0 (what layer 1 writes for a symbol) and a0, a1 the attention patterns of the two heads:
+With X1 = X W_V0 W_O0 (what blocks.0 writes for a symbol) and a0, a1 the attention patterns of the two heads:
 
     blocks.0 scores   q, k     X[q] QK0 X[k]^T, summed over the token and the position symbol of q and of k
     resid at `=`               X[=] + X[last position] + w0 X1           w0: row `=` of a0 over symbols
@@ -60,7 +60,7 @@ class Activations(NamedTuple):
         pattern0: `blocks.0.attn.hook_pattern`, of the one head.
         pattern1: the last row (query `=`) of `blocks.1.attn.hook_pattern`.
         weights: w0, w1 and w10 side by side.
-        via: blocks.1 score of what layer 1 writes for each key symbol.
+        via: blocks.1 score of what blocks.0 writes for each key symbol.
         mixed: `pattern0` applied to `via`.
         resid_mid: `blocks.1.hook_resid_mid` at `=`.
         post: `blocks.1.mlp.hook_post` at `=`.
