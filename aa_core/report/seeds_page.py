@@ -57,7 +57,7 @@ SUMMARY = (
     "every judged claim holds",
     "1-var restricted, median step",
 )
-END = {Scope.CHECKPOINT}
+AT_THE_END = {Scope.CHECKPOINT}
 LISTED = 9
 """More claims than these are folded in a cell."""
 
@@ -153,14 +153,17 @@ def _summary(studies: Mapping[str, SweepResults]) -> str:
             str(len(records)),
             str(refined + states.count(State.COMPOSES)),
             str(refined),
-            *(f"{sum(_all_hold(record, scopes) for record in judged)} of {len(judged)}" for scopes in (END, {*Scope})),
+            *(
+                f"{sum(all_hold(record, scopes) for record in judged)} of {len(judged)}"
+                for scopes in (AT_THE_END, {*Scope})
+            ),
             "never" if np.isinf(np.median(steps)) else f"{np.median(steps):g}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _all_hold(record: RunRecord, scopes: Collection[Scope]) -> bool:
+def all_hold(record: RunRecord, scopes: Collection[Scope]) -> bool:
     """Whether no claim of some scopes is known to fail, or undecided."""
     named = {claim.id for claim in CLAIMS if claim.scope in scopes}
     judged = {name: claim.verdict for name, claim in (record.claims or {}).items() if name in named}

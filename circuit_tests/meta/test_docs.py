@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from aa_core.errors import InputError
 from aa_core.fixtures import fixture_folder
 from aa_core.report.claims_page import claims_page
 from aa_core.report.results_page import load_reports, results_page
-from aa_core.report.seeds_page import load_study, seeds_page
+from aa_core.report.seeds_page import AT_THE_END, all_hold, load_study, seeds_page
 from aa_core.statistics import Verdict
 from aa_core.sweeps.record import JudgedClaim, RunRecord
 from aa_core.training.recipes import recipe_name
@@ -85,8 +86,29 @@ def test_the_last_letter_is_as_the_studies_have_it() -> None:
     assert f"on seed 0 by step {left.phases['pool/1-var/restricted']:,} and ends with" in page
     worst = claim(left, "refinement/restricted-letters-1-var").value or 0
     assert f"with {worst:.2f} of the worst letter".replace("0.", ".") in page
-    assert inexact == {"paper": 4, "fast": 0, "weight-decay-0.05": 0}
-    assert f"on {inexact['paper']} of 16 seeds" in page
+    more = {study: inexact[study] for study in ("fast", "fast-16-31", "weight-decay-0.05")}
+    assert f"on {inexact['paper']} of 16 seeds; those with more, on {sum(more.values())} of 48" in page
+
+
+def test_seeds_that_the_recipe_was_not_chosen_on_are_counted() -> None:
+    studies = {path.stem: load_study(path).records for path in (ROOT / "docs/seeds").glob("*.json")}
+    states = {study: Counter(record.state for record in records) for study, records in studies.items()}
+    chosen, others = states["fast"], states["fast-16-31"]
+    assert chosen == {State.REFINED: 16}
+    stuck = " ".join((ROOT / "docs/stuck.md").read_text().split())
+    assert f"(`fast-16-31`) {others[State.REFINED]} are refined" in stuck
+    assert (others[State.COMPOSES], others[State.STUCK]) == (3, 1)
+    assert "of the other four, three compose" in stuck
+    assert [run.config["seed"] for run in studies["fast-16-31"] if run.state is State.STUCK] == [17]
+    assert "of 32 seeds of the recipe `fast` (2e-3) one is stuck, seed 17" in stuck
+    assert states["paper"][State.STUCK] == 2
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    hold = {study: sum(all_hold(record, AT_THE_END) for record in studies[study]) for study in ("fast", "fast-16-31")}
+    assert hold["fast"] == 16
+    assert (
+        f"the same is true of {hold['fast-16-31']} of 16; {16 - others[State.STUCK]} compose, and one is stuck"
+        in readme
+    )
 
 
 def test_reports_cover_the_registry() -> None:
