@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
         epilog="exit code: 0 no regression, 1 a regression or a lost claim, 2 bad input; see docs/gate.md",
     )
     parser.add_argument("--recipe", metavar="NAME", help="training recipe (default: the gate's, fast)")
-    parser.add_argument("--seeds", metavar="SEEDS", help="seeds to train: 0-5 (default; 0-15 for a new baseline)")
+    parser.add_argument("--seeds", metavar="SEEDS", help="seeds to train: 0-5 (default; 0-31 for a new baseline)")
     parser.add_argument("--baseline", type=path, default=BASELINE, metavar="FILE", help=f"default: {BASELINE}")
     parser.add_argument("--jobs", type=int, metavar="N", help="seeds trained at once, one thread each (default: cores)")
     parser.add_argument("--cache", type=path, metavar="DIR", help="where runs are kept (default: as for aa train)")

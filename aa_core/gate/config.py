@@ -14,8 +14,8 @@ class GateConfig:
     Attributes:
         recipe: name of the training recipe.
         seeds: seeds that a check trains, or finds in the run store; six are three rounds on two cores.
-        baseline_seeds: seeds of a new baseline; 16 against 6 let the p-value of a claim that every run
-            loses be as small as 1e-5.
+        baseline_seeds: seeds of a new baseline. The recipe was chosen on half of them, and does better there
+            (docs/seeds.md): against that half alone, good runs of other seeds could look worse.
         alpha: probability of at most which one check raises any false alarm.
         slowdown: factor by which a training step may slow down, measured against its own matrix products.
 
@@ -25,7 +25,7 @@ class GateConfig:
 
     recipe: str = "fast"
     seeds: tuple[int, ...] = tuple(range(6))
-    baseline_seeds: tuple[int, ...] = tuple(range(16))
+    baseline_seeds: tuple[int, ...] = tuple(range(32))
     alpha: float = 0.02
     slowdown: float = 1.5
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from aa_core.circuits.state import State
 from aa_core.gate.baseline import load_baseline
-from aa_core.gate.comparison import Change, compare_runs
+from aa_core.gate.comparison import SHARES, Change, compare_runs
 from aa_core.gate.config import GateConfig
+from aa_core.gate.quantities import Family
 from aa_core.gate.registry import INVARIANTS
+from aa_core.gate.shares import share_test
 from aa_core.gate.simulation import limits, simulate
 from aa_core.gate.updates import SHORT_RUN
 from aa_core.statistics import Verdict
@@ -73,7 +75,7 @@ DAMAGES = (
         "accuracy/0-var/held-out",
         lambda run: _accuracy(run, "0-var/held-out", 0.86),
     ),
-    Damage("every phase takes twice as long", "learned/full-prefix/2-var", _slower),
+    Damage("every phase takes twice as long", "learned/full-prefix/0-var", _slower),
 )
 
 
@@ -116,7 +118,20 @@ def power_section() -> str:
                 f"{line}{end}"
                 for line, end in zip(limits(comparisons, len(records) - n_new, n_new, gate.alpha), ";.", strict=True)
             ),
+            "",
+            _why_the_outcome_is_alone(records, gate),
         ]
+    )
+
+
+def _why_the_outcome_is_alone(records: Sequence[RunRecord], gate: GateConfig) -> str:
+    composes = [float(record.state in (State.COMPOSES, State.REFINED)) for record in records]
+    n_new, bad, level = len(gate.seeds), 3, gate.alpha * SHARES[Family.OUTCOME]
+    p = share_test(composes, [0.0] * bad + [1.0] * (n_new - bad)).p
+    return (
+        f"The outcome is a family by itself because {bad} bad seeds of {n_new}, against {composes.count(0.0)} of "
+        f"{len(records)}, have a p-value of {p:.2g}: they are an alarm with a share of {level:.2g}, and would be none "
+        "among the headline quantities."
     )
 
 

@@ -22,11 +22,11 @@ from circuit_tests.meta.gate.made_up_gate import MOVED, SPEED, Gate
 def test_a_baseline_is_made_and_made_anew_with_its_history(gate: Gate, capsys: pytest.CaptureFixture[str]):
     gate.baseline.unlink()
     assert gate("--update-baseline", "--reason", "the first") == 0
-    assert f"new baseline: {gate.baseline}, 16 seeds of fast; " in capsys.readouterr().out
-    assert sorted(gate.trained) == list(range(16))
+    assert f"new baseline: {gate.baseline}, 32 seeds of fast; " in capsys.readouterr().out
+    assert sorted(gate.trained) == list(range(32))
     assert gate("--update-baseline", "--reason", " a faster\nsampler ", "--seeds", "0-13") == 0
     made = load_baseline(gate.baseline)
-    assert [(item.reason, item.seeds) for item in made.history] == [("the first", 16), ("a faster\nsampler", 14)]
+    assert [(item.reason, item.seeds) for item in made.history] == [("the first", 32), ("a faster\nsampler", 14)]
     assert [record.config["seed"] for record in made.records] == list(range(14))
     assert made.records[0] == made_up_record(0)
     assert gate() == 0

@@ -7,6 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from aa_core.gate.baseline import load_baseline
+from aa_core.gate.comparison import Change, compare_runs
+from aa_core.gate.config import GateConfig
 from aa_core.gate.draws import reached_batch, read_tokens
 from aa_core.gate.invariant import Outcome
 from aa_core.gate.law import departure, uniform_departure
@@ -17,7 +20,7 @@ from aa_core.task.split import Split
 from aa_core.task.training_data import training_batch
 from aa_core.training.recipes import RECIPES
 from circuit_tests.meta.gate.gate_faults import FAULTS, planted
-from circuit_tests.meta.gate.gate_page import PAGE, current
+from circuit_tests.meta.gate.gate_page import BASELINE, PAGE, current
 from circuit_tests.meta.task.sampling_law import SPLITS
 
 SMALL = dataclasses.replace(VARIED, n_batches=12)
@@ -75,6 +78,21 @@ def test_the_page_has_every_fault_and_the_power_against_the_baseline():
     page = PAGE.read_text()
     assert page == current(page), "run: python -m circuit_tests.meta.gate.gate_page"
     assert all(f"| {name} |" in page for name in FAULTS)
+
+
+def test_half_of_the_baseline_is_no_baseline_for_the_other_seeds():
+    """Why a new baseline has as many seeds: the recipe was chosen on the first half, as the page says."""
+    gate, records = GateConfig(), load_baseline(BASELINE).records
+    assert [record.config["seed"] for record in records] == list(gate.baseline_seeds)
+    alarms = {
+        size: [
+            effect.quantity.name
+            for effect in compare_runs(records[:size], records[16:22], gate.alpha)
+            if effect.change is Change.REGRESSION
+        ]
+        for size in (16, 32)
+    }
+    assert alarms == {16: ["accuracy/2-var/both-restricted"], 32: []}
 
 
 def test_faults_are_planted_in_a_test_alone(monkeypatch: pytest.MonkeyPatch):
