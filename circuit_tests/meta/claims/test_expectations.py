@@ -10,7 +10,8 @@ from aa_core.claims.expectations import Expectation, Expectations, load_expectat
 from aa_core.claims.registry import CLAIMS
 from aa_core.report.seeds_page import load_study
 from aa_core.statistics import Verdict
-from aa_core.training.recipes import RECIPES
+from aa_core.sweeps.record import config_of
+from aa_core.training.recipes import RECIPES, recipe_name
 
 JUDGED = [(claim, model) for claim in ("order/ratio", "spike/exists") for model in ("seed3", "seed4")]
 
@@ -52,9 +53,12 @@ def test_committed_expectations_are_of_claims_seeds_and_recipes_that_exist(path:
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_committed_expectations_are_what_the_study_of_the_recipe_found(path: Path) -> None:
+def test_committed_expectations_are_what_the_studies_of_the_recipe_found(path: Path) -> None:
     expectations = load_expectations(path)
-    for record in load_study(STUDIES / f"{path.stem}.json").records:
+    studies = [record for study in STUDIES.glob("*.json") for record in load_study(study).records]
+    records = [record for record in studies if recipe_name(config_of(record.config)) == path.stem]
+    assert len(records) >= 16
+    for record in records:
         model = f"seed{record.config['seed']}"
         assert record.claims is not None
         judged = {name: claim.verdict for name, claim in record.claims.items() if claim.verdict is not Verdict.SKIPPED}
